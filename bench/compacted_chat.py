@@ -22,6 +22,7 @@ from memory.learn.readers import Readers
 from memory.learn.worker import Worker
 from memory.model import Message, RecallStatus, Role, Scope, Turn, TurnStatus
 from memory.ports import Embedder, ResentHistory
+from memory.processes.background_parts import compactor_of
 from memory.processes.composition import Parts, open_parts_on
 from memory.processes.from_settings import vector_origin, worker_settings
 from memory.processes.kept_state import Process
@@ -29,7 +30,7 @@ from memory.processes.reader_parts import ready_reader
 from memory.processes.working_set_parts import without_snapshots
 from memory.recall.pipeline import RecallOutcome, RecallPipeline
 from memory.runtime.metrics import Metrics
-from memory.runtime.telemetry import Telemetry
+from memory.runtime.tracing import Telemetry
 from memory.sessions.compaction.compactor import Compactor
 from memory.settings import Settings
 
@@ -74,7 +75,7 @@ async def long_chat_rig(settings: Settings, embedder: Embedder) -> AsyncIterator
         readers = Readers(ready_reader(settings))
         worker = parts.worker(readers, impatient(worker_settings(here)))
         prepared: list[ResentHistory] = []
-        yield LongChatRig(parts, parts.recall(prepared.append), parts.compactor(), worker, clock, prepared)
+        yield LongChatRig(parts, parts.recall(prepared.append), compactor_of(parts), worker, clock, prepared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ class CompactedChat:
             outcome = await self.rig.recall.recall(Scope(self.user, session_id="s"), request)
             if outcome.status is not RecallStatus.UNAVAILABLE:
                 break
-        recalled = Recalled(outcome.status, outcome.count, outcome.receipt_id, outcome.notes, outcome.compacted)
+        recalled = Recalled(outcome)
         body_sent = finish_of(request, recalled).body or request.body
         return SentPrompt(json.loads(body_sent)["messages"], outcome)
 

@@ -30,7 +30,7 @@ from memory.adapters.sql.profiles import SqlProfiles
 from memory.adapters.sql.receipts import SqlReceipts
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
-from memory.adapters.sql.usage_counts import SqlUsageCounts
+from memory.adapters.sql.upkeep import SqlUsageCounts
 from memory.chat.completions import insert_notes, read_chat_request
 from memory.model import Change, ChangeKind, Placement, RecallStatus, Scope
 from memory.ports import Embedder, MemoryBank, ResponseChains, ServerKnowledge
@@ -40,9 +40,9 @@ from memory.recall.project_access import ReadableProjects
 from memory.recall.retrieval import Retrieval
 from memory.recall.search_flow import SearchParts
 from memory.recall.stages import RecallSettings
-from memory.recall.working_set.working_sets import CorpusShape, WorkingSets
+from memory.recall.working_set.working_sets import WorkingSets
 from memory.runtime.metrics import Metrics
-from memory.runtime.telemetry import Telemetry
+from memory.runtime.tracing import Telemetry
 from memory.secrets.redaction import recordable
 from memory.service.erasure import Erasure
 from memory.service.profile_layout import pinned_line
@@ -162,20 +162,20 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
         receipts = SqlReceipts(database, clock=clock, redact=recordable)
         usage_counts = await stack.enter_async_context(SqlUsageCounts(database))
         dimension = settings.memory.milvus.dimension
-        sets = WorkingSets(store=store, ledger=ledger, shape=CorpusShape(dimension))
+        sets = WorkingSets(store=store, ledger=ledger, dimension=dimension)
         corpora, profiles = await stack.enter_async_context(sets), SqlProfiles(database)
         own = [pinned_line(text, tokens=count) for text in OWN_LINES]
         await profiles.set_own(USER, "", pinned=own, now=NOW)
         turn_log = SqlTurnLog(database, clock=clock)
         states = SqlChatStates(database, notes, turn_log.chains, clock)
         stores = request_stores(notes, receipts, usage_counts, profiles, chat_states=states)
+        projects, server = ReadableProjects(stores.projects), ServerKnowledge(turn_log.chains)
         search = SearchParts(
             embedder=embedder,
             classifier=training.current,
-            retrieval=Retrieval(corpora=corpora, store=store),
+            retrieval=Retrieval(corpora=corpora, store=store, projects=projects),
             tokens=count,
         )
-        projects, server = ReadableProjects(stores.projects), ServerKnowledge(turn_log.chains)
         parts = RecallParts(search, stores, projects, server, Telemetry(clock, metrics), new_id)
         recall = RecallPipeline(parts, PATIENT)
         memories = MemoryBank(store, ledger, embedder)

@@ -37,7 +37,7 @@ from rig import Rig, ending_plainly, running_bare, running_upstream
 from sides import COLUMNS as LOAD_COLUMNS
 from sides import Compared
 
-from memory.adapters.sql.user_digests import user_hash
+from memory.adapters.sql.statements import user_hash
 from memory.processes.composition import open_embedder
 from memory.settings.loader import from_process
 

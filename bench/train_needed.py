@@ -34,7 +34,7 @@ from memory.ports import Embedder
 from memory.processes.composition import open_embedder
 from memory.processes.from_settings import needs_file
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.features import ranking_features
+from memory.recall.ranking.features import add_vector_features, text_features
 from memory.recall.ranking.needed import SHIPPED, Needs, write
 from memory.recall.ranking.weights import DEFAULT_RANKING, TOPICAL
 from memory.settings.loader import from_process
@@ -112,7 +112,8 @@ async def pairs_of(told: Sequence[dict[str, Any]], embedder: Embedder) -> Pairs:
         places = [int(memory.id) for memory in layout.memories]
         for ask, vector in zip(user["asks"], asked, strict=True):
             message += 1
-            found = ranking_features(corpus, layout, Question(Query(ask["text"]), Scope(USER), NOW), vector)
+            reading = text_features(corpus, layout, Question(Query(ask["text"]), Scope(USER), NOW))
+            found = add_vector_features(corpus, reading, vector, needs=None)
             topic = weights @ np.stack([found.arrays[name] for name in TOPICAL])
             rows += [
                 (number, message, vector, vectors[place], float(topic[row]), place in ask["needs"])

@@ -17,10 +17,9 @@ from memory.adapters.models import classifier_file
 from memory.adapters.models.embedding_model import prepared
 from memory.adapters.models.onnx_embedder import OnnxModel
 from memory.model import Vector
-from memory.recall.signals.classifier import SignalClassifier
+from memory.recall.signals.classifier import KINDS, QuestionClassifier, SignalClassifier
 from memory.recall.signals.linear_model import LinearModel, Phrase
 from memory.recall.signals.phrases import question_phrases, training_phrases
-from memory.recall.signals.question_kinds import KINDS, QuestionClassifier
 from memory.settings import EmbeddingSettings
 from memory.settings.loader import from_process
 
@@ -36,10 +35,12 @@ def main() -> None:
     texts = dict.fromkeys(phrase.text for phrase in (*signals, *questions))
     known = {text: model.vector(model.prefixes.query + text) for text in track(texts, description="embedding phrases")}
     fitted = SignalClassifier.fit(signals, np.stack([known[phrase.text] for phrase in signals]))
-    _write(classifier_file.SHIPPED, fitted, classifier_file.fingerprint(name), len(signals))
+    _write(classifier_file.SHIPPED, fitted, classifier_file.fingerprint(name, signals), len(signals))
     vectors = np.stack([known[phrase.text] for phrase in questions])
     of_questions = QuestionClassifier.fit(questions, vectors)
-    _write(classifier_file.SHIPPED_QUESTIONS, of_questions, classifier_file.question_fingerprint(name), len(questions))
+    _write(
+        classifier_file.SHIPPED_QUESTIONS, of_questions, classifier_file.fingerprint(name, questions), len(questions)
+    )
     _cross_validate(questions, vectors)
 
 

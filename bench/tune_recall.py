@@ -29,7 +29,7 @@ from memory.evaluation.recall import characters
 from memory.evaluation.score import CHARACTERS_PER_TOKEN, evidence_recall, mean
 from memory.model import Query, Question, Record, Scope, Vector
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.features import ranking_features
+from memory.recall.ranking.features import add_vector_features, text_features
 from memory.recall.ranking.ranking import Budget, rank, select
 from memory.recall.ranking.weights import RankingWeights, Weights
 from memory.settings import EmbeddingSettings
@@ -64,12 +64,9 @@ class TalkEvidence:
         self.questions: list[tuple[Floats, list[int]]] = []
         for question in talk.questions:
             if question.evidence:
-                found = ranking_features(
-                    self.corpus,
-                    layout,
-                    Question(Query(question.text), Scope(USER), talk.asked_at),
-                    vectors[question.text],
-                )
+                asked = Question(Query(question.text), Scope(USER), talk.asked_at)
+                reading = text_features(self.corpus, layout, asked)
+                found = add_vector_features(self.corpus, reading, vectors[question.text], needs=None)
                 kinds = np.stack([found.arrays[name] for name in FITTED], axis=1).astype(np.float64)
                 self.questions.append((kinds, [rows[place] for place in question.evidence]))
 

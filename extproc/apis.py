@@ -16,17 +16,11 @@ from memory.chat.responses import RESPONSES
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """The request and reply formats of one API."""
-
     requests: ApiShape
     replies: ReplyShape
 
 
-APIS = (
-    Api(COMPLETIONS, COMPLETION_REPLIES),
-    Api(RESPONSES, RESPONSES_REPLIES),
-    Api(MESSAGES, MESSAGES_REPLIES),
-)
+APIS = (Api(COMPLETIONS, COMPLETION_REPLIES), Api(RESPONSES, RESPONSES_REPLIES), Api(MESSAGES, MESSAGES_REPLIES))
 API_BY_PATH = {api.requests.path: api for api in APIS}
 STRIPPED_PATHS = frozenset(  # our fields are stripped; they get no memory
     (

@@ -136,7 +136,7 @@ def reembed(
 
     All other parts must be stopped. If interrupted it loses nothing, and continues when called again.
     """
-    from extproc.supervisor.reembed import reembed as run
+    from extproc.supervisor.offline import reembed as run
 
     run(from_process(config, flags), is_dry=is_dry, as_json=as_json)
 
@@ -156,7 +156,7 @@ def migrate(
 
     All other parts must be stopped. If interrupted it loses nothing, and continues when called again.
     """
-    from extproc.supervisor.migrate import migrate as run
+    from extproc.supervisor.offline import migrate as run
 
     run(from_process(config, flags), is_dry=is_dry, as_json=as_json)
 
@@ -176,7 +176,7 @@ def compact(
 
     All other parts must be stopped. If interrupted it loses nothing, and may be called again.
     """
-    from extproc.supervisor.compact import compact as run
+    from extproc.supervisor.offline import compact as run
 
     run(from_process(config, flags), is_dry=is_dry, as_json=as_json)
 
@@ -217,8 +217,7 @@ def envoy(
     config: ConfigOption = None,
     paths: Annotated[list[Path] | None, Option("--socket", help="A filter's; one for each.")] = None,
     addresses: Annotated[
-        list[str] | None,
-        Option("--filter", help="HOST:PORT of a filter, one for each. A name may stand for many."),
+        list[str] | None, Option("--filter", help="HOST:PORT of a filter, one for each. A name may stand for many.")
     ] = None,
     envoy_concurrency: Annotated[int, Option(min=1, help="Envoy's threads.")] = 1,
     target: Annotated[Path, Option("--to", help="Where the bootstrap is written.")],

@@ -2,6 +2,10 @@
 
 Both filters ask with the same headers, so that what is not recalled is not learnt either. A switch is no proof of
 anything: it can only take memory away, for recall and learning of this request alone.
+
+The names of signals are a setting. Envoy forwards only those to us, and removes such headers from untrusted clients
+(envoy/envoy.yaml), which could otherwise control their own search; clients cannot set metadata. Only names in a rule
+are read; memory/recall/signals/upstream.py interprets the values.
 """
 
 from __future__ import annotations
@@ -15,19 +19,88 @@ from extproc.identity import (
     Headers,
     IdentityMode,
     IdentityRules,
+    Metadata,
     RefusedIdentity,
     first_header,
     identify,
 )
-from extproc.upstream_signals import SignalReader
 from memory.chat.completions import ChatRequest
 from memory.chat.envelopes import KNOWN, Envelopes
 from memory.model import Scope
 from memory.model.zones import UTC_ZONES, Zones
-from memory.settings.switches import OffRoute
+from memory.recall.signals.upstream import (
+    DEFAULT_RULES,
+    NO_SIGNALS,
+    UpstreamRule,
+    UpstreamSignals,
+    read_upstream,
+)
+from memory.settings import OffRoute, UpstreamSignal
 
 MEMORY_HEADER = "x-memory"  # of a client, or of a proxy or filter ahead: "on" changes nothing, all else switches off
 ON = frozenset({b"on", b""})
+BETWEEN = ":"  # between namespace and key; not allowed in header names
+
+
+@dataclass(frozen=True, slots=True)
+class SignalReader:
+    """The rules, and the names that they use: `headers` in lower case, `namespaces` of dynamic metadata."""
+
+    rules: tuple[UpstreamRule, ...] = DEFAULT_RULES
+    headers: tuple[str, ...] = field(init=False)
+    namespaces: tuple[str, ...] = field(init=False)
+    _keys: tuple[tuple[str, str], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = sorted({rule.name for rule in self.rules})
+        keys = tuple(_parted(name) for name in names if BETWEEN in name)
+        object.__setattr__(self, "headers", tuple(name for name in names if BETWEEN not in name))
+        object.__setattr__(self, "namespaces", tuple(sorted({namespace for namespace, _ in keys})))
+        object.__setattr__(self, "_keys", keys)
+
+    def read_signals(self, headers: Headers, metadata: Metadata) -> UpstreamSignals:
+        """The signals of a request with these headers and metadata. Never raises."""
+        said = self._said_in_headers(headers) | self._said_in_metadata(metadata)
+        return read_upstream(said, self.rules) if said else NO_SIGNALS
+
+    def _said_in_headers(self, headers: Headers) -> dict[str, str]:
+        """A header that occurs several times is one comma-separated list, as in HTTP."""
+        said: dict[str, str] = {}
+        for name, value in headers:
+            if name in self.headers:
+                text = value.decode("latin-1")
+                said[name] = f"{said[name]},{text}" if name in said else text
+        return said
+
+    def _said_in_metadata(self, metadata: Metadata) -> dict[str, str]:
+        found = ((f"{space}{BETWEEN}{key}", _as_text(metadata.get(space, {}).get(key))) for space, key in self._keys)
+        return {name: text for name, text in found if text}
+
+
+def signal_reader(signals: Sequence[UpstreamSignal] | None) -> SignalReader:
+    """The reader for a setting; None means the built-in rules, an empty list no signals."""
+    if signals is None:
+        return SignalReader()
+    return SignalReader(tuple(_rule(signal) for signal in signals))
+
+
+def _rule(signal: UpstreamSignal) -> UpstreamRule:
+    name = signal.name if BETWEEN in signal.name else signal.name.lower()
+    return UpstreamRule(name, tuple(value.strip().casefold() for value in signal.values), signal.means)
+
+
+def _parted(name: str) -> tuple[str, str]:
+    namespace, _, key = name.partition(BETWEEN)
+    return namespace, key
+
+
+def _as_text(value: object) -> str:
+    """A metadata value in the form of a header; "" for one that no rule can match."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ",".join(one for one in value if isinstance(one, str))
+    return value if isinstance(value, str) else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ from extproc.identity import Headers, first_header
 from extproc.reply import Reply
 from extproc.turn_links import ContinueTurn, LinkExchange, Links
 from memory.chat.completions import ChatRequest
-from memory.chat.sent_conversations import new_exchange, sent_conversation
-from memory.chat.sessions import NamedSession, named_session
+from memory.chat.sent_conversations import NamedSession, named_session, new_exchange, sent_conversation
 from memory.chat.tool_traffic import tool_messages
 from memory.errors import BadInput
 from memory.model import (
@@ -152,8 +151,6 @@ def opened_turn(mark: object) -> OpenedTurn | None:
 
 @dataclass(frozen=True, slots=True)
 class ObservedExchange:
-    """What is needed of a request until its reply has ended."""
-
     turn_id: str
     session: NamedSession
     links: Links

@@ -60,8 +60,6 @@ class Health:
 
 
 class _Servicer(health.aio.HealthServicer):  # type: ignore[misc]
-    """Remembers what each Envoy was answered last."""
-
     def __init__(self) -> None:
         super().__init__()
         self._answered: dict[tuple[str, str], tuple[float, bool]] = {}

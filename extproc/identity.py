@@ -59,10 +59,10 @@ def first_header(headers: Headers, name: str) -> str:
     return next((value.decode("latin-1") for key, value in headers if key == name), "")
 
 
-def content_length(headers: Headers) -> int:
-    """The length of the body that the client announced; 0 if it did not."""
-    length = first_header(headers, "content-length")
-    return int(length[:20]) if length.isascii() and length.isdigit() else 0
+def number_in(headers: Headers, name: str) -> int:
+    """The number in the first header of that name; 0 without one."""
+    digits = first_header(headers, name)
+    return int(digits[:20]) if digits.isascii() and digits.isdigit() else 0
 
 
 class IdentityMode(StrEnum):
@@ -110,8 +110,6 @@ USUAL_RULES = IdentityRules()
 
 @dataclass(frozen=True, slots=True)
 class RefusedIdentity:
-    """A claimed identity that is not trusted."""
-
     reason: RefusalReason
 
 
@@ -132,7 +130,7 @@ def identify(
     `named_user`: the user of the API's own fields; used in development mode only, if there is no other source.
     """
     said = context or MemoryContext()
-    vouched = _from_token(headers, rules.claims) if mode is IdentityMode.JWT else _from_header(headers)
+    vouched = _vouched(headers, mode, rules.claims)
     if isinstance(vouched, RefusedIdentity):
         return vouched
     claimed_id = _agreed(vouched.claimed_id if vouched else "", said.user_id, mode)
@@ -166,24 +164,17 @@ def _of_page(headers: Headers) -> PageHeaders:
     return PageHeaders(values(":authority"), values("origin"), values("sec-fetch-site"), values("content-type"))
 
 
-def _from_token(headers: Headers, claims: ClaimNames) -> VerifiedUser | RefusedIdentity | None:
-    """The user of the verified token; None without one."""
-    values = {value for name, value in headers if name == CLAIMS_HEADER}
+def _vouched(headers: Headers, mode: IdentityMode, claims: ClaimNames) -> VerifiedUser | RefusedIdentity | None:
+    """The user of the verified token or of the header, None without one. Equal duplicates count as one."""
+    wanted = CLAIMS_HEADER if mode is IdentityMode.JWT else IDENTITY_HEADER
+    values = {value for name, value in headers if name == wanted}
     if len(values) > 1:
         return RefusedIdentity(RefusalReason.SEVERAL_HEADERS)
     if not values:
         return None
-    found = verified_user(values.pop(), claims)
-    return RefusedIdentity(RefusalReason(found.value)) if isinstance(found, ClaimProblem) else found
-
-
-def _from_header(headers: Headers) -> VerifiedUser | RefusedIdentity | None:
-    """The header's user, None without the header. Equal duplicates count as one."""
-    values = {value for name, value in headers if name == IDENTITY_HEADER}
-    if not values:
-        return None
-    if len(values) > 1:
-        return RefusedIdentity(RefusalReason.SEVERAL_HEADERS)
+    if mode is IdentityMode.JWT:
+        found = verified_user(values.pop(), claims)
+        return RefusedIdentity(RefusalReason(found.value)) if isinstance(found, ClaimProblem) else found
     try:
         user_id = values.pop().decode()
     except UnicodeDecodeError:

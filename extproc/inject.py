@@ -36,8 +36,8 @@ from extproc.identity import (
     Metadata,
     RefusalReason,
     RefusedIdentity,
-    content_length,
     first_header,
+    number_in,
 )
 from memory.chat.api_shape import ApiShape
 from memory.chat.completions import ChatRequest, NotAChat, insert_notes, read_chat_request, strip_memory_fields
@@ -47,13 +47,13 @@ from memory.model import (
     CHAT_BYTES_MAX,
     HEAVY_BODY_BYTES,
     ChainLink,
-    CompactedHistory,
     Note,
     Placement,
     RecallStatus,
     Scope,
 )
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
+from memory.recall.stages import RecallOutcome
 
 COMPACT_HEADER = "x-memory-compact"  # "on" or "off": of a client, or of a route
 _SWITCH = {"on": True, "off": False}
@@ -78,16 +78,9 @@ class RequestBody:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """The result of `RecallMemories`, with the notes for the body. `opened`: as what the turn is in the log; None if it
-    is not known to be.
-    """
+    """The result of `RecallMemories`. `opened`: as what the turn is in the log; None if it is not known to be."""
 
-    status: RecallStatus
-    count: int = 0
-    receipt_id: str = ""
-    notes: tuple[Note, ...] = ()
-    compacted: CompactedHistory | None = None
-    note_keys: tuple[str, ...] = ()
+    found: RecallOutcome
     opened: ChainLink | None = None
 
 
@@ -143,15 +136,11 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class CountPassed:
-    """Count a body that was passed on unchanged because it could not be parsed."""
-
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class CountRefused:
-    """Count an identity that was refused."""
-
     reason: RefusalReason
 
 
@@ -193,12 +182,10 @@ class Injection:
 
     @property
     def body_bytes(self) -> int:
-        """The length of the body that the client announced; 0 if it did not."""
-        return content_length(self._headers)
+        return number_in(self._headers, "content-length")
 
     @property
     def exchange(self) -> str:
-        """Envoy's id of this exchange, which the observing stream knows too."""
         return exchange_of(self._headers)
 
     def is_heavy(self, event: Event) -> bool:
@@ -281,16 +268,16 @@ def finish_of(request: ChatRequest, recalled: Recalled, names: LinkNames | None 
     """The body with its notes, and with the state that replaces its early messages. `names`: of the exchange, where
     later requests may continue it.
     """
-    notes, compacted = recalled.notes, recalled.compacted
+    found, notes, compacted = recalled.found, recalled.found.notes, recalled.found.compacted
     if compacted is not None:
         notes = (Note(compacted.text), *notes)
     left_out = deletions(request, compacted) if compacted is not None else []
     edited = _changed(request.body, insert_notes(request, notes, left_out))
     placement = request.shape.refusable(request, notes)
-    keys = recalled.note_keys if request.shape.has_chains else ()
+    keys = found.note_keys if request.shape.has_chains else ()
     model = request.conversation.model if request.conversation is not None else ""
     opened = OpenedTurn(recalled.opened, model, names) if recalled.opened is not None else None
-    return Finish(edited, ResponseInfo(recalled.status, recalled.count, recalled.receipt_id, placement, keys, opened))
+    return Finish(edited, ResponseInfo(found.status, found.count, found.receipt_id, placement, keys, opened))
 
 
 def _with_switches(request: ChatRequest, headers: Headers) -> ChatRequest:
@@ -331,7 +318,7 @@ def _changed(before: bytes, after: bytes) -> bytes | None:
 def _unreadable(headers: Headers) -> str:
     """Why this body is not requested, or ""."""
     # a larger body, if its length is known, is not sent to us: copying it would take too long
-    if content_length(headers) > CHAT_BYTES_MAX:
+    if number_in(headers, "content-length") > CHAT_BYTES_MAX:
         return "too_large"
     if first_header(headers, "content-encoding").strip().lower() not in ("", "identity"):
         return "content_encoding"

@@ -1,22 +1,33 @@
-"""Large bodies take turns, so that their work leaves most of this process's core to other chats.
+"""Large bodies take turns, so that their work leaves most of this process's core to other chats; slow ones give way.
 
 All threads share the interpreter: whoever reads 1 MB holds the others up, wherever it is done. So one exchange with a
 large body is worked on at a time, and after it there is a rest in proportion to the time that it took. Others wait for
 their turn, within bounds: a chat that goes on without the notes of its history costs the upstream its prefix cache,
 which is longer than a wait. Small bodies have no part in this.
+
+Envoy lets only so many chats in at a time, and a chat takes its slot with its first byte. Uploads that take long, or
+never end, would keep all slots from chats that are here. Where most slots are taken, a chat whose body takes longer
+than its length explains goes on without memory, as Envoy would have let it go on without a slot.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import TypeAlias
 
 RESTS = 3.0  # as long as the work: large bodies then take a quarter of the core
 REST_SECONDS_MAX = 0.75  # less than what the next one waits, so that who sends one after the other keeps memory
 WAIT_SECONDS_MAX = 1.0  # envoy.yaml grants a large body two seconds in all
 WAITING_MAX = 8  # each is up to 32 MiB of memory; further ones are not even sent to us
+
+PATIENCE_SECONDS = 1.0  # bodies of usual chats arrive with their headers
+BYTES_PER_SECOND_MIN = 1 << 20  # of a body whose length is known: pasted documents and pictures take longer
+MORE_SECONDS_MAX = 4.0  # for its length: a client may announce what it never sends
+CROWD_SHARE = 0.75  # of the slots
+LOOK_SECONDS = 0.25  # as long as there is a crowd
 
 Work: TypeAlias = Callable[[], AbstractContextManager[None]]  # each call is around a work on one body
 LIGHT: Work = nullcontext
@@ -87,3 +98,61 @@ class LargeBodies:
     def _is_turn_of(self, exchange: str) -> bool:
         is_same = bool(exchange) and exchange == self._exchange
         return is_same or (not self._works and self._rest is None)
+
+
+@dataclass(eq=False, slots=True)
+class Upload:
+    """The body of one chat. `late_at`: by the loop's clock, while it has not arrived; None otherwise."""
+
+    limit: asyncio.Timeout
+    late_at: float | None = None
+
+    def wait(self, length: int = 0) -> None:
+        """From now on its body is waited for. `length`: its bytes; 0 where nobody knows."""
+        self.late_at = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+        self.late_at += min(length / BYTES_PER_SECOND_MIN, MORE_SECONDS_MAX)
+
+    @property
+    def has_given_up(self) -> bool:
+        return self.limit.expired()
+
+    def arrived(self) -> None:
+        self.late_at = None
+
+
+class Uploads:
+    """One per process. `slots`: how many chats Envoy lets in at a time."""
+
+    def __init__(self, slots: int) -> None:
+        self._crowd = max(1, int(slots * CROWD_SHARE))
+        self._streams: dict[Upload, None] = {}  # in the order in which they came
+        self._looking: asyncio.TimerHandle | None = None
+
+    @asynccontextmanager
+    async def stream(self) -> AsyncIterator[Upload]:
+        """The block ends, without an error, where the upload gives up its slot."""
+        upload = Upload(asyncio.timeout(None))
+        self._streams[upload] = None
+        self._look()
+        try:
+            async with upload.limit:
+                yield upload
+        except TimeoutError:
+            if not upload.has_given_up:
+                raise
+        finally:
+            del self._streams[upload]
+
+    def _look(self) -> None:
+        if self._looking is None and len(self._streams) >= self._crowd:
+            self._looking = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._thin_out)
+
+    def _thin_out(self) -> None:
+        self._looking = None
+        loop = asyncio.get_running_loop()
+        if len(self._streams) >= self._crowd:
+            for upload in self._streams:
+                if upload.late_at is not None and loop.time() >= upload.late_at:
+                    upload.arrived()
+                    upload.limit.reschedule(loop.time())
+        self._look()

@@ -19,8 +19,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from extproc.reply import Reply, ReplyShape, decoded, without_reasoning
-from extproc.sse import events
+from extproc.reply import Reply, ReplyShape, decoded, events, without_reasoning
 from memory.chat.messages import TOOL_CALL
 from memory.model import TurnStatus
 

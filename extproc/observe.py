@@ -50,7 +50,7 @@ from extproc.exchange import (
     observed_request,
     opened_turn,
 )
-from extproc.identity import Headers, Metadata, content_length, first_header
+from extproc.identity import Headers, Metadata, number_in
 from extproc.refusals import context_tokens, refuses_roles
 from extproc.reply import Reply, ReplyBuffer, read_reply
 from extproc.turn_links import ContinueTurn, LinkExchange, Links
@@ -154,7 +154,6 @@ class Observation:
 
     @property
     def exchange(self) -> str:
-        """Envoy's id of this exchange, which the injecting stream knows too."""
         return exchange_of(self._request_headers)
 
     @property
@@ -169,7 +168,7 @@ class Observation:
         self._request_headers = headers
         api = None if is_end else readable_api(headers)
         self._api = api or self._api
-        self._announced = content_length(headers)
+        self._announced = number_in(headers, "content-length")
         self._phase = _Phase.REQUEST_BODY if api is not None else _Phase.DONE
 
     def on_request_body(self, chunk: bytes, *, is_end: bool, at: float) -> None:
@@ -234,8 +233,8 @@ class Observation:
         receipt_id = left.get(RECEIPT_KEY)
         self._receipt_id = receipt_id if isinstance(receipt_id, str) else ""
         self._note_keys = _note_keys(left.get(NOTE_KEYS_KEY))
-        self._is_refused = _status(headers) in REFUSALS and bool(self._model)
-        outcome = self._note_outcome(left.get(PLACEMENT_KEY), _status(headers))
+        self._is_refused = number_in(headers, ":status") in REFUSALS and bool(self._model)
+        outcome = self._note_outcome(left.get(PLACEMENT_KEY), number_in(headers, ":status"))
         if self._is_refused:
             self._refused_note = outcome  # unless the end says that the length was the reason
         else:
@@ -247,7 +246,6 @@ class Observation:
         return self._closed(at, is_whole=True) if is_end else None
 
     def on_response_body(self, chunk: bytes, *, is_end: bool, at: float) -> Closing | None:
-        """The end of the turn, at the end of the reply."""
         if self._phase is not _Phase.REPLY_BODY:
             return None
         self._reply.add(chunk)
@@ -266,7 +264,6 @@ class Observation:
         self._request_headers = ()
 
     def _read_request(self) -> ObservedRequest | None:
-        """The request, if memory may use it."""
         try:
             request = read_chat_request(b"".join(self._request_chunks), self._api.requests, self._trust.envelopes)
         except NotAChat:
@@ -295,7 +292,7 @@ class Observation:
         tokens = context_tokens(self._reply.body()) if self._is_refused else None
         if tokens is not None:
             self.length_refusal = LengthRefusal(self._model, tokens)
-        elif _status(self._reply_headers) == BAD_REQUEST or refuses_roles(self._reply.body()):
+        elif number_in(self._reply_headers, ":status") == BAD_REQUEST or refuses_roles(self._reply.body()):
             self.note_outcome = self._refused_note or self.note_outcome
 
     def _closed(self, at: float, *, is_whole: bool) -> Closing | None:
@@ -327,7 +324,7 @@ class Observation:
     def _read_reply(self, *, is_whole: bool) -> Reply:
         if not self._reply_headers:
             return Reply(TurnStatus.ABORTED)
-        status = _status(self._reply_headers)
+        status = number_in(self._reply_headers, ":status")
         reply = read_reply(status, self._reply_headers, self._reply.body(), self._api.replies)
         if self._reply.is_over_cap and 200 <= status < 300:
             end = TurnStatus.CLOSED if is_whole else TurnStatus.ABORTED
@@ -338,12 +335,5 @@ class Observation:
         return replace(reply, status=TurnStatus.ABORTED, text="")
 
 
-def _status(headers: Headers) -> int:
-    """The status code; 0 if Envoy sent none."""
-    digits = first_header(headers, ":status")
-    return int(digits) if digits.isascii() and digits.isdigit() else 0
-
-
 def _note_keys(found: object) -> tuple[str, ...]:
-    """The keys that the injecting filter left."""
     return tuple(found.split()[:NOTE_KEYS_MAX]) if isinstance(found, str) else ()

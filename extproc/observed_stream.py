@@ -70,7 +70,6 @@ class ObservedStream:
             self._record(self._last(self._observation))
 
     async def _read(self) -> None:
-        """Read the request, if it is still unread."""
         self._release()
         if self._observation.is_heavy and self._observation.is_unread:
             await self._read_apart(self._in_turn())

@@ -8,7 +8,7 @@ in memory, within bounds, and beyond them lost turns are counted.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,14 +20,12 @@ import structlog
 from extproc.exchange import CloseTurn, LeaveOut, OpenTurn
 from extproc.large_bodies import LIGHT, LargeBodies, Work
 from extproc.observe import LengthRefusal, NoteOutcome
-from extproc.pending_writes import PendingWrites, text_bytes
-from extproc.recording_beats import RecordingBeats
 from extproc.resent_history import RecordingPolicy, leave_out, placed, to_fill_in
-from extproc.retrying_writes import RetryingWrites
-from extproc.tool_recording import without_secrets
+from extproc.retrying_writes import PendingWrites, RecordingBeats, RetryingWrites, text_bytes
 from extproc.turn_links import ContinueTurn, LinkExchange, continue_turn, earlier_link, keep_link, link_exchange
+from memory.chat.tool_traffic import CONTENT_CHARACTERS_MAX
 from memory.errors import NotRecordable, Unavailable
-from memory.model import ChainLink, TurnStatus
+from memory.model import ChainLink, ToolMessage, TurnStatus
 from memory.ports import Clock, TurnRecording
 from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.template_compatibility import TemplateCompatibility
@@ -35,6 +33,10 @@ from memory.runtime.metrics import Metrics
 from memory.runtime.offload import run_each_offloaded, run_offloaded
 from memory.runtime.task_groups import ErrorBoundary
 from memory.runtime.tracing import SpanName
+
+STORED_CHARACTERS_MAX = 4_000  # of one call or result; finding secrets in more would take the time of chats
+CUT = " … [cut]"  # the end of a text that was longer
+_KEY_BEGINS = "-----BEGIN"  # of a private key, which may be longer than what is looked through
 
 log = structlog.get_logger(__name__)
 
@@ -44,8 +46,6 @@ Opening: TypeAlias = asyncio.Future[ChainLink | None]
 
 @dataclass(frozen=True, slots=True)
 class ModelLessons:
-    """Who learns about the upstream's models from its answers."""
-
     templates: TemplateCompatibility
     windows: KnownWindows
 
@@ -116,8 +116,7 @@ class TurnRecorder:
         The task's result is the link that later requests may continue, or None if the turn could not be written.
         """
         size = text_bytes(opening)
-        if not self._pending.has_room(size):
-            self._metrics.turns_lost.labels("backlog").inc()
+        if not self._has_room(size):
             self._beats.miss()
             return None
         task = self.start(self._open(opening, work), size=size)
@@ -147,21 +146,16 @@ class TurnRecorder:
     def continue_turn(self, continuing: ContinueTurn) -> None:
         """Start adding the answer of a further call of a tool loop to its turn."""
         size = text_bytes(continuing)
-        if not self._pending.has_room(size):
-            self._metrics.turns_lost.labels("backlog").inc()
-            return
-        self.start(self._continue(continuing), size=size).add_done_callback(self._count_failed)
+        if self._has_room(size):
+            self.start(self._continue(continuing), size=size).add_done_callback(self._count_failed)
 
     def leave_out(self, exchange: LeaveOut, work: Work = LIGHT) -> None:
         """Start storing that this exchange must not be filled in later."""
         size = text_bytes(exchange)
-        if not self._pending.has_room(size):
-            self._metrics.turns_lost.labels("backlog").inc()
-            return
-        self.start(self._leave_out(exchange, work), size=size)
+        if self._has_room(size):
+            self.start(self._leave_out(exchange, work), size=size)
 
     def link_exchange(self, exchange: LinkExchange) -> None:
-        """Start storing the link of an exchange that is not recorded."""
         if self._pending.has_room():
             self.start(self._link(exchange))
 
@@ -183,8 +177,14 @@ class TurnRecorder:
             self._start_probe(self._lessons.templates.refused(note_outcome.model, note_outcome.placement))
 
     def record_length_refusal(self, refusal: LengthRefusal) -> None:
-        """Report that the upstream refused a request for its length."""
         self._lessons.windows.learn(refusal.model, refusal.context_tokens)
+
+    def _has_room(self, size: int) -> bool:
+        """Without room, what it was for is lost, and counted."""
+        has_room = self._pending.has_room(size)
+        if not has_room:
+            self._metrics.turns_lost.labels("backlog").inc()
+        return has_room
 
     def _start_probe(self, probe: Coroutine[None, None, None]) -> None:
         task = self.start(probe)
@@ -325,3 +325,24 @@ class TurnRecorder:
         if self._is_failing:
             log.info("turn_log_up")
         self._is_failing = False
+
+
+async def without_secrets(tools: Sequence[ToolMessage], redact: Callable[[str], str]) -> tuple[ToolMessage, ...]:
+    """Tool calls and results as they can be recorded: without secrets, and cut.
+
+    A cut text ends well before the place where it was cut first, so that it holds no part of a secret that was too long
+    to be recognised.
+    """
+    recordable = []
+    for tool in tools:
+        try:
+            content = await run_offloaded(redact, tool.content)
+            name = await run_offloaded(redact, tool.name)
+        except NotRecordable as error:
+            log.error("tool_message_not_recorded", error=str(error))
+            continue
+        if len(tool.content) >= CONTENT_CHARACTERS_MAX:
+            head = content[: -(CONTENT_CHARACTERS_MAX - STORED_CHARACTERS_MAX)].partition(_KEY_BEGINS)[0]
+            content = head[: STORED_CHARACTERS_MAX - len(CUT)] + CUT
+        recordable.append(replace(tool, name=name, content=content[:STORED_CHARACTERS_MAX]))
+    return tuple(recordable)

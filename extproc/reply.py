@@ -15,16 +15,15 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import msgspec
 
 from extproc.identity import Headers, first_header
-from extproc.sse import events
 from memory.chat.completions import Content, text_of
-from memory.chat.json_spans import NotJson, well_formed
+from memory.chat.json_spans import BYTE_ORDER_MARK, NotJson, well_formed
 from memory.model import TurnStatus
 
 REPLY_BYTES_MAX = 1 << 20  # as received: beyond it the reply is forwarded but not kept; an answer has a few KB
@@ -33,7 +32,7 @@ INFLATED_BYTES_MAX = 8 << 20  # a megabyte of gzip can expand to a gigabyte
 GZIP_MEMBERS_MAX = 16  # one is usual; each further one copies the rest
 
 _REASONING = re.compile(r"\s*<think>.*?(?:</think>\s*|\Z)", re.DOTALL)
-_EVENT_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":", b"\xef\xbb\xbf")
+_EVENT_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":", BYTE_ORDER_MARK)
 _NULL = msgspec.Raw(b"null")
 
 Value = TypeVar("Value")
@@ -76,18 +75,11 @@ class ReplyBuffer:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """How the reply ended, and its text."""
-
     status: TurnStatus
     text: str = ""
     has_tool_calls: bool = False
     is_done: bool = False  # a stream that said that it is complete
     response_id: str = ""  # id under which the server stores this reply, if the API has one
-
-
-def no_id(tail: bytes) -> str:
-    """Of an API whose later requests name no reply."""
-    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +90,7 @@ class ReplyShape:
 
     from_json: Callable[[bytes], Reply]
     from_stream: Callable[[bytes], Reply]
-    id_at_end: Callable[[bytes], str] = no_id
+    id_at_end: Callable[[bytes], str] = lambda _: ""  # of an API whose later requests name no reply
 
 
 class _Message(msgspec.Struct, gc=False):
@@ -131,8 +123,6 @@ _COMPLETION = msgspec.json.Decoder(_Completion)
 
 @dataclass(slots=True)
 class _ChoiceText:
-    """The text of one choice so far."""
-
     pieces: list[str] = field(default_factory=list)
     is_finished: bool = False
     has_tool_calls: bool = False
@@ -148,24 +138,14 @@ class _ChoiceText:
         return "" if self.has_tool_calls else without_reasoning("".join(self.pieces))
 
 
-@dataclass(slots=True)
-class _Choices:
-    """The choices of a reply by index, while it is parsed."""
-
-    choices: dict[int, _ChoiceText] = field(default_factory=dict)
-
-    def add(self, completion: _Completion) -> None:
-        for choice in completion.choices or ():
-            self.choices.setdefault(choice.index, _ChoiceText()).add(choice)
-
-    def reply(self, *, is_done: bool) -> Reply:
-        in_order = [self.choices[index] for index in sorted(self.choices)]
-        return Reply(
-            TurnStatus.CLOSED,
-            text=next(filter(None, (choice.text() for choice in in_order)), ""),
-            has_tool_calls=any(choice.has_tool_calls for choice in in_order),
-            is_done=is_done,
-        )
+def _reply(choices: Mapping[int, _ChoiceText], *, is_done: bool) -> Reply:
+    in_order = [choices[index] for index in sorted(choices)]
+    return Reply(
+        TurnStatus.CLOSED,
+        text=next(filter(None, (choice.text() for choice in in_order)), ""),
+        has_tool_calls=any(choice.has_tool_calls for choice in in_order),
+        is_done=is_done,
+    )
 
 
 def read_reply(status: int, headers: Headers, body: bytes, shape: ReplyShape | None = None) -> Reply:
@@ -191,28 +171,34 @@ def without_reasoning(text: str) -> str:
 
 
 def _from_json(body: bytes) -> Reply:
-    completion, heard = decoded(_COMPLETION, body), _Choices()
+    completion = decoded(_COMPLETION, body)
     if completion is None:
         return Reply(TurnStatus.CLOSED)
     if completion.is_error:
         return Reply(TurnStatus.FAILED)
-    heard.add(completion)
-    return heard.reply(is_done=False)
+    choices: dict[int, _ChoiceText] = {}
+    _add(completion, choices)
+    return _reply(choices, is_done=False)
 
 
 def _from_stream(body: bytes) -> Reply:
-    heard = _Choices()
+    choices: dict[int, _ChoiceText] = {}
     for payload in events(body):
         if payload.strip() == b"[DONE]":
-            return heard.reply(is_done=True)
+            return _reply(choices, is_done=True)
         chunk = decoded(_COMPLETION, payload)
         if chunk is None:
             continue
         if chunk.is_error:
             return Reply(TurnStatus.FAILED)
-        heard.add(chunk)
-    is_finished = any(choice.is_finished for choice in heard.choices.values())
-    return heard.reply(is_done=False) if is_finished else Reply(TurnStatus.ABORTED)
+        _add(chunk, choices)
+    is_finished = any(choice.is_finished for choice in choices.values())
+    return _reply(choices, is_done=False) if is_finished else Reply(TurnStatus.ABORTED)
+
+
+def _add(completion: _Completion, choices: dict[int, _ChoiceText]) -> None:
+    for choice in completion.choices or ():
+        choices.setdefault(choice.index, _ChoiceText()).add(choice)
 
 
 COMPLETION_REPLIES = ReplyShape(_from_json, _from_stream)
@@ -230,6 +216,41 @@ def decoded(decoder: msgspec.json.Decoder[Value], body: bytes) -> Value | None:
         return decoder.decode(well_formed(body.decode(errors="replace").encode()))
     except (msgspec.DecodeError, RecursionError, NotJson):
         return None
+
+
+# The events of a stream, split once at its end, so that chunk boundaries do not matter
+
+
+def events(body: bytes) -> Iterator[bytes]:
+    """The data of every event, in order; several data lines of one event are joined by LF.
+
+    Lines end with LF, CRLF or CR. Comments, other fields and events without data are left out. Unlike in a browser, a
+    last event without a blank line counts: some servers close right after `data: [DONE]`.
+    """
+    data: list[bytes] = []
+    for line in _lines(body.removeprefix(BYTE_ORDER_MARK)):
+        if not line:
+            if data:
+                yield b"\n".join(data)
+                data = []
+        elif line.startswith(b"data:"):
+            data.append(line[5:].removeprefix(b" "))
+        elif line == b"data":
+            data.append(b"")
+    if data:
+        yield b"\n".join(data)
+
+
+def _lines(body: bytes) -> Iterator[bytes]:
+    """Lines without line ends, one at a time: a body of line ends only must not become millions of objects."""
+    if b"\r" in body:
+        body = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    start = 0
+    while (end := body.find(b"\n", start)) >= 0:
+        yield body[start:end]
+        start = end + 1
+    if start < len(body):
+        yield body[start:]
 
 
 # Content codings

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -17,7 +17,7 @@ from extproc.large_bodies import Work
 from extproc.turn_links import PATIENCE_SECONDS
 from memory.errors import NotRecordable
 from memory.model import ChainLink, SentConversation, SentExchange, Turn
-from memory.ports import ConversationTrees, NoOptOuts, OptOuts
+from memory.ports import ConversationTrees, OptOuts
 from memory.runtime.offload import run_each_offloaded
 from memory.runtime.tracing import NO_TRACER, Tracer
 
@@ -47,12 +47,12 @@ class RecordingPolicy:
     redact: Callable[[str], str]
     fills_in: bool = True
     tracer: Tracer = NO_TRACER
-    opt_outs: OptOuts = field(default_factory=NoOptOuts)
+    opt_outs: OptOuts | None = None
     early_seconds_max: float = 0.12
 
     async def is_opted_out(self, user_id: str) -> bool:
         """Raises `Unavailable`."""
-        return await self.opt_outs.since(user_id) is not None
+        return self.opt_outs is not None and await self.opt_outs.since(user_id) is not None
 
 
 async def to_fill_in(

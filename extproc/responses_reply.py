@@ -21,8 +21,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from extproc.reply import PART_BYTES_MAX, Reply, ReplyShape, decoded, without_reasoning
-from extproc.sse import events
+from extproc.reply import PART_BYTES_MAX, Reply, ReplyShape, decoded, events, without_reasoning
 from memory.model import TurnStatus
 
 # Calls that the client answers; for others ("web_search_call", "mcp_call") the server has the result.
@@ -135,8 +134,6 @@ RESPONSES_REPLIES = ReplyShape(_from_json, _from_stream, _id_at_end)
 
 @dataclass(slots=True)
 class _Stream:
-    """The events of a stream so far."""
-
     response_id: str = ""
     items: list[_Item] = field(default_factory=list)
     pieces: list[str] = field(default_factory=list)  # text of the item that is not complete yet

@@ -19,7 +19,7 @@ import structlog
 from extproc import wire
 from extproc._pb import external_processor_pb2 as pb
 from extproc.addresses import has_secret
-from extproc.edge_trust import EdgeTrust
+from extproc.edge_trust import EdgeTrust, signal_reader
 from extproc.exchange import TurnSeed
 from extproc.health import Health
 from extproc.identity import IdentityMode, IdentityRules
@@ -36,24 +36,22 @@ from extproc.inject import (
     RecallMemories,
     Reject,
 )
-from extproc.large_bodies import LIGHT
+from extproc.large_bodies import LIGHT, Uploads
 from extproc.observe import Observation
 from extproc.observed_stream import ObservedStream
 from extproc.recorder import ModelLessons, TurnRecorder
 from extproc.resent_history import RecordingPolicy
-from extproc.uploads import Uploads
-from extproc.upstream_signals import signal_reader
 from memory.chat.envelopes import Envelopes
 from memory.errors import BadSetting
 from memory.model import CHAT_BYTES_MAX, HEAVY_BODY_BYTES
 from memory.model.web_pages import TrustedPages
 from memory.model.zones import Zones
 from memory.processes import composition, entrypoints
+from memory.processes.background_parts import compactor_of
 from memory.processes.from_settings import claim_names, is_recording, recording
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.stages import ChatRecall
-from memory.runtime.telemetry import Telemetry
-from memory.runtime.tracing import SpanName
+from memory.runtime.tracing import SpanName, Telemetry
 from memory.sessions.compaction.compactor import Compactor
 from memory.settings import OffRoute, Settings
 
@@ -70,10 +68,7 @@ OPTIONS = (
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),  # beyond the default of 4 MB a prompt would not be stripped
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
     ("grpc.so_reuseport", 0),  # one process has one socket: Envoy balances, not the kernel
-    (
-        "grpc.http2.min_ping_interval_without_data_ms",
-        100,
-    ),  # Envoy pings idle connections to check that we are alive;
+    ("grpc.http2.min_ping_interval_without_data_ms", 100),  # Envoy pings idle connections to check that we are alive;
     ("grpc.http2.max_ping_strikes", 0),  # by default gRPC treats that as an attack and closes all streams
     ("grpc.keepalive_permit_without_calls", 1),
 )
@@ -84,8 +79,6 @@ Context: TypeAlias = "grpc.aio.ServicerContext[pb.ProcessingRequest, pb.Processi
 
 
 class Filter:
-    """The service behind both of Envoy's filters."""
-
     def __init__(
         self,
         *,
@@ -111,11 +104,9 @@ class Filter:
         self._is_settled.set()
 
     async def settled(self) -> None:
-        """Wait until all streams have ended."""
         await self._is_settled.wait()
 
     async def process(self, requests: Requests, context: Context) -> None:
-        """One stream: one exchange in one role."""
         metadata = dict(context.invocation_metadata() or ())
         parent = str(metadata.get("traceparent", ""))  # Envoy's span of this call
         if not has_secret(metadata, self._trust.secret):
@@ -124,21 +115,21 @@ class Filter:
         self._is_settled.clear()
         try:
             if metadata.get("x-role") == "observe":
-                await error_boundary(self._observe(requests, parent))
+                await error_boundary(self._traced(SpanName.OBSERVE, parent, self._observe(requests)))
             else:
-                await error_boundary(self._inject(requests, context, parent))
+                await error_boundary(self._traced(SpanName.INJECT, parent, self._inject(requests, context)))
         finally:
             self._streams -= 1
             if not self._streams:
                 self._is_settled.set()
 
+    async def _traced(self, name: SpanName, parent: str, work: Coroutine[Any, Any, None]) -> None:
+        with self._tracer.span(name, parent=parent):
+            await work
+
     # The request side
 
-    async def _inject(self, requests: Requests, context: Context, parent: str) -> None:
-        with self._tracer.span(SpanName.INJECT, parent=parent):
-            await self._injected(requests, context)
-
-    async def _injected(self, requests: Requests, context: Context) -> None:
+    async def _inject(self, requests: Requests, context: Context) -> None:
         injection = Injection(self._trust, seed=self._seed() if self._is_recording else None)
         async with self._uploads.stream() as upload:
             async for message in requests:
@@ -191,9 +182,7 @@ class Filter:
         opening = self._recorder.open_early(command.opening, work) if command.opening is not None else None
         found = await self._recall.recall(command.scope, request, command.upstream)
         opened = await opening if opening is not None else None
-        return Recalled(
-            found.status, found.count, found.receipt_id, found.notes, found.compacted, found.note_keys, opened
-        )
+        return Recalled(found, opened)
 
     def _has_room(self, injection: Injection) -> bool:
         return injection.body_bytes <= HEAVY_BODY_BYTES or self._large.has_room(injection.exchange)
@@ -215,11 +204,7 @@ class Filter:
 
     # The reply side
 
-    async def _observe(self, requests: Requests, parent: str) -> None:
-        with self._tracer.span(SpanName.OBSERVE, parent=parent):
-            await self._observed(requests)
-
-    async def _observed(self, requests: Requests) -> None:
+    async def _observe(self, requests: Requests) -> None:
         """Observes only: nothing is sent back."""
         observation = Observation(self._trust, seed=self._seed(), is_recording=self._is_recording)
         observed = ObservedStream(self._recorder, observation)
@@ -251,13 +236,7 @@ async def error_boundary(work: Coroutine[Any, Any, T]) -> T | None:
 
 
 async def serve(
-    filter_: Filter,
-    recorder: TurnRecorder,
-    *,
-    target: str,
-    ready: asyncio.Event,
-    until: asyncio.Event,
-    grace: float,
+    filter_: Filter, recorder: TurnRecorder, *, target: str, ready: asyncio.Event, until: asyncio.Event, grace: float
 ) -> None:
     """Serve both roles at a gRPC target until told to stop, then drain: finish streams, write what was observed.
 
@@ -303,7 +282,7 @@ async def run(settings: Settings, until: asyncio.Event, *, target: str, secret: 
     """
     ready = asyncio.Event()
     async with composition.open_parts(settings, is_hurried=True, traced_as="filter") as parts:
-        template_compatibility, compactor = parts.template_compatibility(), parts.compactor()
+        template_compatibility, compactor = parts.template_compatibility(), compactor_of(parts)
         filter_, recorder = filter_on(parts, template_compatibility, compactor, secret=secret)
         serving = serve(filter_, recorder, target=target, ready=ready, until=until, grace=settings.drain_seconds)
         with_background = entrypoints.run_alongside((parts.windows.run(), compactor.run(error_boundary)), serving)
@@ -342,7 +321,6 @@ def filter_on(
 
 
 def edge_trust(settings: Settings, *, secret: str = "") -> EdgeTrust:
-    """`secret`: which calls must bring, if any."""
     memory = settings.memory
     return EdgeTrust(
         IdentityMode(settings.identity),

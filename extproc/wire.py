@@ -88,17 +88,14 @@ def observe(message: pb.ProcessingRequest, at: float, observation: Observation) 
 
 
 def left_by_inject(message: pb.ProcessingRequest) -> Metadata | None:
-    """The metadata that comes with the beginning of a reply; None with other messages."""
     return metadata_of(message) if message.WhichOneof("request") == "response_headers" else None
 
 
 def ends_reply(message: pb.ProcessingRequest) -> bool:
-    """Whether this message completes the body of a reply."""
     return message.response_body.end_of_stream
 
 
 def proceed(command: Proceed) -> pb.ProcessingResponse:
-    """The answer to the request headers."""
     response = pb.ProcessingResponse()
     response.request_headers.SetInParent()
     if not command.wants_body:
@@ -107,7 +104,6 @@ def proceed(command: Proceed) -> pb.ProcessingResponse:
 
 
 def finish(command: Finish) -> pb.ProcessingResponse:
-    """The answer to the request body."""
     response = pb.ProcessingResponse()
     response.request_body.SetInParent()
     if command.body is not None:
@@ -122,10 +118,7 @@ def reject() -> pb.ProcessingResponse:
     response = pb.ProcessingResponse()
     answer = response.immediate_response
     answer.status.code = pb.HttpStatus.FORBIDDEN
-    answer.headers.set_headers.add(
-        header=pb.HeaderValue(key="content-type", raw_value=b"application/json"),
-        append_action=pb.HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD,
-    )
+    _set_header(answer.headers, "content-type", b"application/json")
     answer.body = MISMATCH_ANSWER
     answer.details = "identity_mismatch"
     return response
@@ -139,10 +132,14 @@ def more_time(seconds: float) -> pb.ProcessingResponse:
 
 
 def _replace_body(response: pb.CommonResponse, body: bytes) -> None:
-    """Set body and length together. The length must be a `raw_value`: as `value` it would arrive empty."""
     response.body_mutation.body = body
-    response.header_mutation.set_headers.add(
-        header=pb.HeaderValue(key="content-length", raw_value=str(len(body)).encode()),
+    _set_header(response.header_mutation, "content-length", str(len(body)).encode())
+
+
+def _set_header(mutation: pb.HeaderMutation, name: str, value: bytes) -> None:
+    """The value must be a `raw_value`: as `value` it would arrive empty."""
+    mutation.set_headers.add(
+        header=pb.HeaderValue(key=name, raw_value=value),
         append_action=pb.HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD,
     )
 

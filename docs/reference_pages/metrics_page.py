@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
 
-from memory.runtime.announced_labels import ANNOUNCED
-from memory.runtime.metrics import Metrics
+from memory.runtime.metrics import ANNOUNCED, Metrics
 from reference_pages.markdown import code, document, prose
 from reference_pages.notes import notes
 

@@ -11,29 +11,38 @@ import importlib
 import ipaddress
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
-from extproc.addresses import PORT_MAX, HostAndPort, address_of
+from extproc.addresses import PORT_MAX, SECRET_METADATA, HostAndPort, address_of
+from extproc.edge_trust import signal_reader
 from extproc.identity import IDENTITY_HEADER
-from extproc.supervisor.envoy_tracing import tracing_values, without_tracing
-from extproc.supervisor.filter_endpoints import filter_values
 from extproc.supervisor.remote_servers import Tree, remote_server
-from extproc.supervisor.token_verification import token_values, without_unused
-from extproc.upstream_signals import signal_reader
 from memory.errors import BadSetting
 from memory.model.web_pages import LOOPBACK_ORIGIN
-from memory.settings import Settings
+from memory.settings import JwtSettings, Settings
+from memory.settings.checks import key_set_problem
+from memory.settings.switches import TracingSettings
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 OBSERVED_PER_CONNECTION = 10  # a stream of an aborted exchange ends some seconds later than its connection
 EDITED_HEADERS = ("content-length",)
 REJECTION_HEADERS = ("content-type",)
 
-METRICS_LISTENER, ADMIN_CLUSTER = "metrics", "envoy_admin"
+SOCKET_CONNECT_SECONDS = 0.1  # a Unix socket on this machine
+ADDRESS_CONNECT_SECONDS = 0.25  # a host that is gone costs a chat no more than this
+
+METRICS_LISTENER, ADMIN_CLUSTER, COLLECTOR_CLUSTER = "metrics", "envoy_admin", "trace_collector"
+JWT_FILTER = "envoy.filters.http.jwt_authn"
+KEYS_CLUSTER = "jwt_keys"
+PROVIDER = "users"
+_USUAL_HEADER = JwtSettings().token_header
+_PER_ROUTE = "type.googleapis.com/envoy.extensions.filters.http.jwt_authn.v3.PerRouteConfig"
+_NO_URL = "http://127.0.0.1:9"  # fills the template where nothing is traced, or no keys are fetched
+_IF_VALID: Tree = {"requires_any": {"requirements": [{"provider_name": PROVIDER}, {"allow_missing_or_failed": {}}]}}
 
 _PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
 
@@ -75,7 +84,6 @@ class EnvoyPlan:
 
 
 def template() -> Path:
-    """envoy.yaml from the wheel, or else from the checkout."""
     here, checkout = Path(__file__).parent, Path(__file__).parents[2]
     for path in (here / "envoy.yaml", checkout / "envoy" / "envoy.yaml"):
         if path.is_file():
@@ -112,9 +120,9 @@ def _load() -> Tree:
 def _filled(tree: Tree, plan: EnvoyPlan) -> Tree:
     settings = plan.settings
     filled = _put(tree, _values(plan))
-    without_unused(filled, settings)
+    _remove_token_parts(filled, settings)
     if not settings.tracing.endpoint:
-        without_tracing(filled)
+        _remove_tracing(filled)
     resources = filled["static_resources"]
     if not settings.metrics_host:
         resources["listeners"] = [one for one in resources["listeners"] if one["name"] != METRICS_LISTENER]
@@ -126,7 +134,6 @@ def _filled(tree: Tree, plan: EnvoyPlan) -> Tree:
 
 
 def _values(plan: EnvoyPlan) -> dict[str, Tree]:
-    """The value of every placeholder of the template."""
     settings, identity = plan.settings, plan.settings.memory.identity
     is_development, is_jwt = settings.identity == "development", settings.identity == "jwt"
     peers = LOOPBACK if is_development else settings.trusted_peers  # it listens nowhere else
@@ -146,7 +153,7 @@ def _values(plan: EnvoyPlan) -> dict[str, Tree]:
         "identity_headers_removed": [{"remove": IDENTITY_HEADER}] if is_jwt else [],
         "filter_never_answers": not filter_may_answer,
         "filter_headers": f"^({'|'.join(EDITED_HEADERS + (REJECTION_HEADERS if filter_may_answer else ()))})$",
-        **filter_values(plan.filter_sockets, plan.filter_addresses),
+        **_filter_values(plan.filter_sockets, plan.filter_addresses),
         "connections_max": settings.connections_max,
         "observed_max": OBSERVED_PER_CONNECTION * settings.connections_max,
         "filter_in_flight_max": settings.memory.filter_in_flight_max * plan.filters,
@@ -156,8 +163,8 @@ def _values(plan: EnvoyPlan) -> dict[str, Tree]:
         "signal_headers": [{"exact": name} for name in signals.headers],
         "signal_headers_removed": [{"remove": name} for name in signals.headers],
         "signal_namespaces": list(signals.namespaces),
-        **token_values(settings),
-        **tracing_values(settings.tracing),
+        **_token_values(settings),
+        **_tracing_values(settings.tracing),
         **_upstream(settings.upstream),
         "upstream_connection_requests": None if settings.upstream_keep_alive else 1,
     }
@@ -191,7 +198,6 @@ def _source_ranges(peer: str) -> list[Tree]:
 
 
 def _upstream(url: str) -> dict[str, Tree]:
-    """The placeholders `upstream_*` from the URL."""
     example = "http://127.0.0.1:8000 or https://models.example"
     server = remote_server(url, setting="upstream", example=example)
     if "?" in url:
@@ -204,6 +210,104 @@ def _upstream(url: str) -> dict[str, Tree]:
         "upstream_path": server.path.rstrip("/").removesuffix("/v1"),
         "upstream_transport_socket": server.transport_socket,
     }
+
+
+def _filter_values(sockets: Sequence[Path], addresses: Sequence[HostAndPort]) -> dict[str, Tree]:
+    """The placeholders `filter_*` that say where filters are. One of the two is empty.
+
+    A name is resolved again and again, and each of its addresses is an endpoint with a health check of its own.
+    """
+    places: list[Tree] = [{"pipe": {"path": str(path)}} for path in sockets]
+    places += [
+        {"socket_address": {"address": str(one.address or one.host), "port_value": one.port}} for one in addresses
+    ]
+    secret = {"key": SECRET_METADATA, "value": "%ENVIRONMENT(MEMPROXY_EDGE_SECRET)%"}
+    return {
+        "filter_endpoints": [{"endpoint": {"address": place}} for place in places],
+        "filter_discovery": "STRICT_DNS" if any(one.address is None for one in addresses) else "STATIC",
+        "filter_connect_timeout": f"{ADDRESS_CONNECT_SECONDS if addresses else SOCKET_CONNECT_SECONDS:g}s",
+        "filter_secret": [secret] if addresses else [],
+    }
+
+
+def _tracing_values(tracing: TracingSettings) -> dict[str, Tree]:
+    """The placeholders `trace_*`, also those of parts that `_remove_tracing` takes out."""
+    endpoint = tracing.endpoint or _NO_URL
+    collector = remote_server(endpoint, setting="tracing.endpoint", example="http://127.0.0.1:4318")
+    return {
+        "trace_per_million": round(tracing.sample_ratio * 1_000_000),
+        "trace_url": f"{endpoint.rstrip('/')}/v1/traces",
+        "trace_collector_type": collector.discovery,
+        "trace_collector_address": collector.address,
+        "trace_collector_port": collector.port,
+        "trace_collector_transport_socket": collector.transport_socket,
+    }
+
+
+def _remove_tracing(tree: Tree) -> None:
+    """Take out the tracer and its cluster: a request then costs nothing more, and its headers stay as they are."""
+    resources = tree["static_resources"]
+    resources["clusters"] = [one for one in resources["clusters"] if one["name"] != COLLECTOR_CLUSTER]
+    for chain in resources["listeners"][0]["filter_chains"]:
+        del chain["filters"][0]["typed_config"]["tracing"]
+
+
+def _token_values(settings: Settings) -> dict[str, Tree]:
+    """The placeholders `jwt_*`, also those of parts that `_remove_token_parts` takes out. Raises `BadSetting`."""
+    is_used = settings.identity == "jwt"
+    jwt = settings.jwt if is_used else JwtSettings()
+    keys = remote_server(jwt.jwks_url or _NO_URL, setting="jwt.jwks_url", example="https://login.example/keys.json")
+    return {
+        "jwt_issuer": jwt.issuer,
+        "jwt_audiences": list(jwt.audiences),
+        "jwt_header": jwt.token_header,
+        "jwt_prefix": "Bearer " if jwt.token_header == _USUAL_HEADER else None,
+        "jwt_forward": jwt.forward,
+        "jwt_local_keys": None if jwt.jwks_url else _local_keys(jwt),
+        "jwt_keys_url": jwt.jwks_url,
+        "jwt_keys_type": keys.discovery,
+        "jwt_keys_address": keys.address,
+        "jwt_keys_port": keys.port,
+        "jwt_keys_transport_socket": keys.transport_socket,
+        "jwt_of_chats": {"provider_name": PROVIDER} if jwt.required else _IF_VALID,
+        "jwt_of_api": _IF_VALID,
+        "jwt_on_chats": _per_route("chats") if is_used else None,
+        "jwt_on_api": _per_route("api") if is_used else None,
+    }
+
+
+def _local_keys(jwt: JwtSettings) -> Tree:
+    """Raises `BadSetting` for a file without keys: Envoy would start, and believe no token."""
+    if not jwt.jwks_file:
+        return {"inline_string": jwt.jwks}
+    file = Path(jwt.jwks_file).absolute()
+    try:
+        problem = key_set_problem(file.read_bytes())
+    except OSError as error:
+        problem = error.strerror or "cannot be read"
+    if problem:
+        raise BadSetting(f"jwt.jwks_file {file}: {problem}")
+    return {"filename": str(file)}
+
+
+def _remove_token_parts(tree: Tree, settings: Settings) -> None:
+    """Take out what this run does not need: the filter, or the fetching of keys."""
+    is_used = settings.identity == "jwt"
+    is_fetching = is_used and bool(settings.jwt.jwks_url)
+    resources = tree["static_resources"]
+    if not is_fetching:
+        resources["clusters"] = [one for one in resources["clusters"] if one["name"] != KEYS_CLUSTER]
+    for chain in resources["listeners"][0]["filter_chains"]:
+        manager = chain["filters"][0]["typed_config"]
+        for one in [one for one in manager["http_filters"] if one["name"] == JWT_FILTER]:
+            if not is_used:
+                manager["http_filters"].remove(one)
+            elif not is_fetching:
+                del one["typed_config"]["providers"][PROVIDER]["remote_jwks"]
+
+
+def _per_route(requirement: str) -> Tree:
+    return {"@type": _PER_ROUTE, "requirement_name": requirement}
 
 
 def _put(node: Tree, values: Mapping[str, Tree]) -> Tree:

@@ -41,14 +41,12 @@ def data_directory(path: Path) -> Iterator[Path]:
             f"data_dir {path} cannot be used: {error.strerror}. Give another one with --data-dir"
         ) from error
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            owner = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
+        if not _is_locked_by_us(descriptor):
             raise CannotStart(
-                f"data_dir {path} is in use by another `memproxy up` or `memproxy reembed` (pid {owner}): stop that "
-                "one, or give this one a directory of its own with --data-dir"
-            ) from error
+                f"data_dir {path} is in use by another `memproxy up` or `memproxy reembed` (pid "
+                f"{_named_in(descriptor) or 'unknown'}): stop that one, or give this one a directory of its own with "
+                "--data-dir"
+            )
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         yield path
@@ -63,13 +61,23 @@ def owner_of(data_dir: Path) -> int:
     except OSError:
         return 0
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        shown = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
-        return int(shown) if shown.isdigit() else 0
+        shown = "" if _is_locked_by_us(descriptor) else _named_in(descriptor)
     finally:
         os.close(descriptor)
-    return 0
+    return int(shown) if shown.isdigit() else 0
+
+
+def _is_locked_by_us(descriptor: int) -> bool:
+    """Now, or False if another process has the lock."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _named_in(lock: int) -> str:
+    return os.pread(lock, 32, 0).decode("ascii", "replace").strip()
 
 
 def wait_for_lock(lock: Path, *, seconds: float = ORPHAN_WAIT_SECONDS) -> None:
@@ -82,17 +90,13 @@ def wait_for_lock(lock: Path, *, seconds: float = ORPHAN_WAIT_SECONDS) -> None:
     descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
     deadline = time.monotonic() + seconds
     try:
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except OSError as error:
-                if time.monotonic() > deadline:
-                    raise CannotStart(
-                        f"{lock} is held by another process, probably a Milvus Lite server started by hand on the same "
-                        "folder: stop it (`fuser` names it), or give another --data-dir"
-                    ) from error
-                time.sleep(0.05)
+        while not _is_locked_by_us(descriptor):
+            if time.monotonic() > deadline:
+                raise CannotStart(
+                    f"{lock} is held by another process, probably a Milvus Lite server started by hand on the same "
+                    "folder: stop it (`fuser` names it), or give another --data-dir"
+                )
+            time.sleep(0.05)
     finally:
         os.close(descriptor)
 
@@ -136,11 +140,8 @@ def _remove_stale(root: Path) -> None:
         if descriptor < 0:
             continue
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            continue  # its run is alive
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
+            if _is_locked_by_us(descriptor):  # else its run is alive
+                shutil.rmtree(folder, ignore_errors=True)
         finally:
             os.close(descriptor)
 

@@ -36,7 +36,6 @@ class LogLines:
         self._writer.start()
 
     def write(self, part: str, line: str) -> None:
-        """Queue one line of a part."""
         text = _as_json(part, line) if self._as_json else f"{part:<9} | {line}"
         try:
             self._lines.put_nowait(text.encode("utf-8", "backslashreplace") + b"\n")
@@ -106,8 +105,6 @@ class PartLines:
 
 
 class _Emit:
-    """Called by structlog with the finished line."""
-
     def __init__(self, log: LogLines) -> None:
         self._log = log
 

@@ -1,6 +1,8 @@
-"""A command that rewrites all memories while nothing else runs.
+"""The commands that rewrite what is stored while nothing else runs: `reembed`, `migrate` and `compact`.
 
-Claims the data directory like `up`, and starts Milvus Lite if that holds the memories.
+They claim the data directory like `up`, and start Milvus Lite if that holds the memories. `memory.service.reembedding`,
+`memory.service.migration` and `memory.processes.offline_rewriting` do the work. Each command raises `CannotStart` or
+`BadSetting` if it must not run, and `Unavailable` if it has to be called again.
 """
 
 from __future__ import annotations
@@ -9,19 +11,26 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
 import msgspec
+from typer import echo
 
 from extproc.supervisor import probes
 from extproc.supervisor.locks_and_ports import CannotStart, data_directory, run_folder, wait_for_lock
 from extproc.supervisor.log_lines import LogLines, supervisor_logger
 from extproc.supervisor.process_specs import ProcessSpec, milvus_spec, own_store_uri
 from extproc.supervisor.processes import ChildProcess
-from memory.cli.output import progress_bar
+from memory.adapters.sql.sqlite_compacting import FileSizes, sizes_of
+from memory.adapters.sql.sqlite_compacting import compact as rewritten_file
+from memory.cli.output import print_json, progress_bar
 from memory.cli.prepare import make_ready
+from memory.errors import BadSetting
 from memory.ports import Outdated
+from memory.processes.composition import open_migration, open_reembedding
+from memory.processes.erasure_parts import end_erasures, rewrite_store, waiting_erasures
 from memory.processes.state_parts import processes_on
 from memory.runtime.logs import log_to_stderr
 from memory.runtime.task_groups import unwrapped
@@ -110,7 +119,7 @@ async def running(milvus: ProcessSpec | None, settings: Settings) -> AsyncIterat
     log = LogLines(
         os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), as_json=False
     )  # its output would interfere with the progress bar
-    part = ChildProcess(milvus.command, log=log, logger=supervisor_logger(log, as_json=False), on_death=lambda *_: None)
+    part = ChildProcess(milvus, log=log, logger=supervisor_logger(log, as_json=False), on_death=lambda *_: None)
     with unwrapped():
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(part.keep_running())
@@ -131,3 +140,146 @@ async def _answers(uri: str, part: ChildProcess) -> None:
         raise CannotStart(
             f"milvus does not answer after {MILVUS_START_SECONDS_MAX:.0f} s. Its last lines:\n{said}"
         ) from None
+
+
+# Reembed
+
+
+def reembed(settings: Settings, *, is_dry: bool, as_json: bool) -> None:
+    with claimed(_on_all_cores(settings), is_dry=is_dry) as (here, milvus):
+        found = asyncio.run(switched(here, milvus, open_reembedding, is_dry=is_dry))
+    _show_reembedded(found, is_dry=is_dry, as_json=as_json)
+
+
+def _on_all_cores(settings: Settings) -> Settings:
+    memory, threads = settings.memory, settings.memory.embedding.threads or len(os.sched_getaffinity(0))
+    embedding = msgspec.structs.replace(memory.embedding, threads=threads)
+    return msgspec.structs.replace(settings, memory=msgspec.structs.replace(memory, embedding=embedding))
+
+
+def _show_reembedded(found: Switch, *, is_dry: bool, as_json: bool) -> None:
+    status, wanted = found.status, found.wanted
+    if as_json:
+        print_json(
+            {
+                "is_dry_run": is_dry,
+                "memories": status.memories,
+                "embedded_before": status.embedded,
+                "had": None if status.origin is None else asdict(status.origin),
+                "wanted": asdict(wanted),
+                "is_needed": found.is_needed,
+                "migrate_is_needed": status.outdated is not None and not found.is_needed,
+                **(
+                    {"seconds_estimated": round(found.seconds, 1)}
+                    if is_dry
+                    else {"embedded": found.copied, "seconds": round(found.seconds, 1)}
+                ),
+            }
+        )
+    elif not found.is_needed and status.outdated:
+        echo(f"nothing to embed again: all {status.memories} memories have vectors of {wanted}")
+        echo(f"the collection has {OUTDATED[status.outdated]}: run `memproxy migrate`")
+    elif not found.is_needed:
+        held = f"all {status.memories} memories have" if status.origin else "no memory is stored that could have"
+        echo(f"nothing to do: {held} vectors of {wanted}")
+    else:
+        left = status.memories - status.embedded
+        done, about = (f"would embed {left}", ", in about") if is_dry else (f"embedded {found.copied}", " in")
+        took = f"{about} {found.seconds:.0f} s"
+        echo(f"{done} of {status.memories} memories again{took}: from {status.origin} to {wanted}")
+
+
+# Migrate
+
+
+def migrate(settings: Settings, *, is_dry: bool, as_json: bool) -> None:
+    with claimed(settings, is_dry=is_dry) as (here, milvus):
+        if settings.database_url and not is_dry:  # a file of SQLite is migrated by whoever opens it
+            from memory.processes.postgres_state import migrate_tables
+
+            migrate_tables(settings)
+        found = asyncio.run(switched(here, milvus, open_migration, is_dry=is_dry))
+    _show_migrated(found, is_dry=is_dry, as_json=as_json)
+
+
+def _show_migrated(found: Switch, *, is_dry: bool, as_json: bool) -> None:
+    status = found.status
+    if as_json:
+        print_json(
+            {
+                "is_dry_run": is_dry,
+                "is_needed": found.is_needed,
+                "reason": status.outdated,
+                "memories": status.memories,
+                "copied_before": status.embedded,
+                **({} if is_dry else {"copied": found.copied, "seconds": round(found.seconds, 1)}),
+            }
+        )
+    elif status.origin is None:
+        echo("nothing to do: the collection does not exist yet")
+    elif status.outdated is None:
+        echo("nothing to do: the collection has the present schema and an index for its size")
+        if not status.origin.agrees_with(found.wanted):
+            echo(f"its vectors are those of {status.origin}, the settings make {found.wanted}: run `memproxy reembed`")
+    elif is_dry:
+        what = f"{status.memories - status.embedded} of {status.memories} memories"
+        echo(f"would copy {what} into a new collection; this one has {OUTDATED[status.outdated]}")
+    else:
+        echo(
+            f"copied {found.copied} of {status.memories} memories into a new collection in {found.seconds:.0f} s; "
+            f"the old one had {OUTDATED[status.outdated]}"
+        )
+
+
+# Compact
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """`sizes`: of turns.sqlite; None if there is none. `erasures`: how many waited for their files."""
+
+    sizes: FileSizes | None
+    erasures: int
+
+
+def compact(settings: Settings, *, is_dry: bool, as_json: bool) -> None:
+    if settings.database_url:
+        raise BadSetting(
+            "database_url: there is no turns.sqlite to compact; after an erasure the workers write the tables on "
+            "PostgreSQL and Milvus Lite's files anew, while memproxy runs"
+        )
+    with claimed(settings, is_dry=False) as (here, milvus):
+        found = _compacted(here, milvus, is_dry=is_dry)
+    _show_compacted(found, is_dry=is_dry, as_json=as_json)
+
+
+def _compacted(settings: Settings, milvus: ProcessSpec | None, *, is_dry: bool) -> Compaction:
+    if not settings.turn_log_path.exists():
+        return Compaction(None, 0)
+    waiting = asyncio.run(waiting_erasures(settings))
+    if is_dry:
+        return Compaction(sizes_of(settings.turn_log_path), len(waiting))
+    if waiting:
+        asyncio.run(_rewrite_store(settings, milvus))
+    with progress_bar("MiB") as advance:
+        sizes = rewritten_file(settings.turn_log_path, advance=advance, check_alone=partial(refuse_company, settings))
+    if waiting:
+        asyncio.run(end_erasures(settings, waiting))
+    return Compaction(sizes, len(waiting))
+
+
+async def _rewrite_store(settings: Settings, milvus: ProcessSpec | None) -> None:
+    async with running(milvus, settings):
+        await rewrite_store(settings)
+
+
+def _show_compacted(found: Compaction, *, is_dry: bool, as_json: bool) -> None:
+    if as_json:
+        sizes = None if found.sizes is None else asdict(found.sizes)
+        print_json({"is_dry_run": is_dry, "turns_sqlite_bytes": sizes, "erasures": found.erasures})
+    elif found.sizes is None:
+        echo("nothing to do: there is no turn log yet")
+    else:
+        before, after = (f"{size / (1 << 20):.1f} MiB" for size in (found.sizes.before, found.sizes.after))
+        done, most = ("would write", "at most ") if is_dry else ("wrote", "")
+        echo(f"{done} turns.sqlite anew, from {before} to {most}{after}; erasures that waited for it: {found.erasures}")

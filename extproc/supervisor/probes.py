@@ -1,7 +1,9 @@
 """Checks whether a part answers: one request with a time-out, from outside.
 
 Probes start, stop and decide nothing. Each returns False if the part is unreachable, does not answer in time, or is not
-ready.
+ready. `ListenerWatch` decides from one look after another whether Envoy has lost its listener, so that only a new Envoy
+serves chats. A restart cuts off whoever is served, so a single look decides nothing, and a listener that is merely busy
+is left alone: it lets callers wait for a while, or closes connections past its limit, but it refuses nobody.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import asyncio
 import http.client
 import json
 import socket
+from enum import StrEnum
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import urlsplit
@@ -18,16 +21,44 @@ import grpc
 import grpc.aio
 from grpc_health.v1 import health_pb2
 
-from extproc.supervisor.listener_watch import ListenerSign
-
 Where: TypeAlias = tuple[str, int] | Path
 """Host and port, or a Unix socket."""
 
 PROBE_SECONDS = 2.0
 LISTENER_PATH = "/v1/memory/proxy-alive"  # as in envoy/envoy.yaml
 ANSWER_BYTES_MAX = 1 << 22  # far above Envoy's /clusters with many endpoints
+REFUSALS_MIN = 2  # looks in a row: once may be a moment of its start
+SILENT_LOOKS_MIN = 12  # in a row, about a minute: an overload that lasts so long serves nobody either
 _MILVUS_VERSION = "/milvus.proto.milvus.MilvusService/GetVersion"
 _HEALTH_CHECK = "/grpc.health.v1.Health/Check"
+
+
+class ListenerSign(StrEnum):
+    """What one request through the listener showed."""
+
+    LIVES = "lives"  # it answered, or closed the connection, or the look itself failed
+    REFUSES = "refuses"  # nobody listens
+    IS_SILENT = "is_silent"  # the kernel accepted, or let us wait, and no answer came in time
+
+
+class ListenerWatch:
+    """The signs of one run, in their order."""
+
+    def __init__(self) -> None:
+        self._last = ListenerSign.LIVES
+        self._repeated = 0
+
+    def is_lost(self, sign: ListenerSign, *, is_live: bool) -> bool:
+        """`is_live`: Envoy says that it serves, so that its listener should be there. Starts again after True."""
+        if sign is ListenerSign.REFUSES and not is_live:  # it is starting, or its end is noticed elsewhere
+            sign = ListenerSign.LIVES
+        self._repeated = self._repeated + 1 if sign is self._last else 1
+        self._last = sign
+        looks_min = {ListenerSign.REFUSES: REFUSALS_MIN, ListenerSign.IS_SILENT: SILENT_LOOKS_MIN}.get(sign)
+        if looks_min is None or self._repeated < looks_min:
+            return False
+        self._repeated = 0
+        return True
 
 
 def address_of(url: str) -> Where:
@@ -40,7 +71,6 @@ def address_of(url: str) -> Where:
 
 
 async def accepts_connections(host: str, port: int) -> bool:
-    """Whether somebody listens there."""
     try:
         async with asyncio.timeout(PROBE_SECONDS):
             _, writer = await asyncio.open_connection(host, port)
@@ -64,7 +94,6 @@ async def milvus_answers(uri: str) -> bool:
 
 
 async def filter_serves(target: str) -> bool:
-    """Whether the filter at this gRPC target reports SERVING."""
     answer = await _call(target, _HEALTH_CHECK, b"")
     if not isinstance(answer, bytes):
         return False
@@ -118,8 +147,6 @@ def _tcp_connection(where: tuple[str, int]) -> http.client.HTTPConnection:
 
 
 class _SocketConnection(http.client.HTTPConnection):
-    """HTTP over a Unix socket."""
-
     def __init__(self, path: Path) -> None:
         super().__init__("localhost", timeout=PROBE_SECONDS)
         self._path = path
@@ -128,11 +155,6 @@ class _SocketConnection(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(PROBE_SECONDS)
         self.sock.connect(str(self._path))
-
-
-async def listener_answers(where: tuple[str, int]) -> bool:
-    """Whether a request through Envoy's listener is answered: Envoy itself is live without one."""
-    return await answers_http(where, LISTENER_PATH)
 
 
 async def seen_listener(where: tuple[str, int]) -> ListenerSign:

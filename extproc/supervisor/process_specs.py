@@ -40,8 +40,8 @@ FILTER_STOP_SECONDS = 10.0  # until Envoy has heard of it, then the pending turn
 API_STOP_SECONDS = 10.0  # 2 s for open connections, 5 s for calls under way, then closes its files
 MILVUS_STOP_SECONDS = 10.0  # it takes 5 s for active calls, then closes its files
 
-# Of spans: a line for each batch while a collector is down; the filter writes one.
-QUIET = ("--component-log-level", "tracing:critical")
+# Warnings alone. Of spans not even these, a line for each batch while a collector is down: the filter writes one.
+QUIET = ("--log-level", "warn", "--component-log-level", "tracing:critical")
 
 Probe: TypeAlias = Callable[[], Awaitable[bool]]
 
@@ -117,11 +117,10 @@ def settings_of_run(settings: Settings, paths: RunPaths, ports: Ports) -> Settin
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessSpec:
-    """One part. It works if `probe` says so and, if it `searches`, it has searched successfully."""
+class ProcessSpec(ProcessCommand):
+    """One part. It works if it runs, `probe` says so and, if it `searches`, it has searched successfully."""
 
-    command: ProcessCommand
-    probe: Probe
+    probe: Probe | None = None  # of what listens
     searches: bool = False  # needs Milvus
     stage: int = 0  # of the shutdown: lower stages end before higher ones are stopped
 
@@ -129,8 +128,9 @@ class ProcessSpec:
 def process_specs(settings: Settings, paths: RunPaths, ports: Ports, *, owns_store: bool) -> list[ProcessSpec]:
     """Every part of a run. `settings`: from `settings_of_run`. Raises `CannotStart` if a program is missing."""
     own = _environment(settings, paths)
-    parts = [_envoy(settings, paths), *_filters(settings, paths, own), _api(settings, paths, own)]
-    parts += _workers(settings, paths, own)
+    parts = [_envoy(settings, paths)]
+    parts += [_filter(number, paths, own, settings.drain_seconds) for number in range(settings.filters)]
+    parts += [_api(settings, paths, own), *_workers(settings, paths, own)]
     if ports.model:
         parts.append(_model(ports.model, own))
     if owns_store:
@@ -169,18 +169,17 @@ def _memproxy(paths: RunPaths, part: str, *more: str) -> tuple[str, ...]:
 
 def _envoy(settings: Settings, paths: RunPaths) -> ProcessSpec:
     return ProcessSpec(
-        ProcessCommand(
-            name="envoy",
-            argv=(program("envoy"), *envoy_arguments(paths.envoy, envoy_threads(_cores()))),
-            environment=_local(child_environment(settings, {})),
-            stop_seconds=ENVOY_STOP_SECONDS,
-        ),
+        name="envoy",
+        argv=(program("envoy"), *envoy_arguments(paths.envoy, envoy_threads(len(os.sched_getaffinity(0))))),
+        environment=_local(child_environment(settings, {})),
+        stop_seconds=ENVOY_STOP_SECONDS,
         probe=lambda: _envoy_works(settings),
     )
 
 
 async def _envoy_works(settings: Settings) -> bool:
-    return await probes.listener_answers(proxy_address(settings)) and await probes.envoy_sees_all(
+    """Envoy itself is live without its listener, so a request has to get through that."""
+    return await probes.answers_http(proxy_address(settings), probes.LISTENER_PATH) and await probes.envoy_sees_all(
         envoy_admin(settings), endpoints_of=OUR_CLUSTERS
     )
 
@@ -191,7 +190,6 @@ def proxy_address(settings: Settings) -> tuple[str, int]:
 
 
 def envoy_admin(settings: Settings) -> probes.Where:
-    """Where Envoy's admin page is asked in this run."""
     admin = known_admin(settings)
     return (LOOPBACK, admin) if isinstance(admin, int) else admin
 
@@ -200,16 +198,7 @@ def envoy_arguments(bootstrap_file: Path, threads: int) -> tuple[str, ...]:
     """Without hot restart: its shared memory is identified by a number, so that two Envoys on a machine would
     collide.
     """
-    return (
-        "-c",
-        str(bootstrap_file),
-        "--disable-hot-restart",
-        "--concurrency",
-        str(threads),
-        "--log-level",
-        "warn",
-        *QUIET,
-    )
+    return ("-c", str(bootstrap_file), "--disable-hot-restart", "--concurrency", str(threads), *QUIET)
 
 
 def envoy_threads(cores: int) -> int:
@@ -217,23 +206,13 @@ def envoy_threads(cores: int) -> int:
     return max(1, cores // 2)
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))
-
-
-def _filters(settings: Settings, paths: RunPaths, environment: dict[str, str]) -> list[ProcessSpec]:
-    return [_filter(number, paths, environment, settings.drain_seconds) for number in range(settings.filters)]
-
-
 def _filter(number: int, paths: RunPaths, environment: dict[str, str], drain_seconds: float) -> ProcessSpec:
     path = paths.filter_socket(number)
     return ProcessSpec(
-        ProcessCommand(
-            name=f"filter-{number}",
-            argv=_memproxy(paths, "filter", "--socket", str(path)),
-            environment=environment,
-            stop_seconds=FILTER_STOP_SECONDS + drain_seconds,
-        ),
+        name=f"filter-{number}",
+        argv=_memproxy(paths, "filter", "--socket", str(path)),
+        environment=environment,
+        stop_seconds=FILTER_STOP_SECONDS + drain_seconds,
         probe=lambda: probes.filter_serves(unix_target(path)),
         searches=True,
         stage=1,
@@ -243,9 +222,10 @@ def _filter(number: int, paths: RunPaths, environment: dict[str, str], drain_sec
 def _api(settings: Settings, paths: RunPaths, environment: dict[str, str]) -> ProcessSpec:
     host = LOOPBACK if settings.api_host in ("0.0.0.0", "::") else settings.api_host  # noqa: S104 - where to ask it
     return ProcessSpec(
-        ProcessCommand(
-            name="api", argv=_memproxy(paths, "api"), environment=environment, stop_seconds=API_STOP_SECONDS
-        ),
+        name="api",
+        argv=_memproxy(paths, "api"),
+        environment=environment,
+        stop_seconds=API_STOP_SECONDS,
         probe=lambda: probes.answers_http((host, settings.api_port), "/healthz"),
         searches=True,
         stage=1,
@@ -253,14 +233,13 @@ def _api(settings: Settings, paths: RunPaths, environment: dict[str, str]) -> Pr
 
 
 def _workers(settings: Settings, paths: RunPaths, environment: dict[str, str]) -> list[ProcessSpec]:
-    async def nothing_to_ask() -> bool:  # a worker does not listen; that it runs and has searched is checked otherwise
-        return True
-
     command = _memproxy(paths, "worker")
     return [
         ProcessSpec(
-            ProcessCommand(name=f"worker-{number}", argv=command, environment=environment, niceness=WORKER_NICENESS),
-            probe=nothing_to_ask,
+            name=f"worker-{number}",
+            argv=command,
+            environment=environment,
+            niceness=WORKER_NICENESS,
             searches=True,
             stage=2,
         )
@@ -270,12 +249,10 @@ def _workers(settings: Settings, paths: RunPaths, environment: dict[str, str]) -
 
 def _model(port: int, environment: dict[str, str]) -> ProcessSpec:
     return ProcessSpec(
-        ProcessCommand(
-            name="model",
-            argv=(program("memproxy"), "model", "--port", str(port)),
-            environment=environment,
-            niceness=MODEL_NICENESS,
-        ),
+        name="model",
+        argv=(program("memproxy"), "model", "--port", str(port)),
+        environment=environment,
+        niceness=MODEL_NICENESS,
         probe=lambda: probes.answers_http((LOOPBACK, port), "/health"),
         stage=3,
     )
@@ -291,13 +268,11 @@ def milvus_spec(settings: Settings) -> ProcessSpec:
     address = settings.milvus_uri.removeprefix("http://")
     words = ("milvus-lite", "server", "--data-dir", str(settings.milvus_dir), "--address", address)
     return ProcessSpec(
-        ProcessCommand(
-            name="milvus",
-            argv=(program("memproxy"), *words),
-            environment=_local(child_environment(msgspec.structs.replace(settings, edge_secret=""), {})),
-            stop_signal=signal.SIGINT,  # the signal on which it closes its files
-            stop_seconds=MILVUS_STOP_SECONDS,
-        ),
+        name="milvus",
+        argv=(program("memproxy"), *words),
+        environment=_local(child_environment(msgspec.structs.replace(settings, edge_secret=""), {})),
+        stop_signal=signal.SIGINT,  # the signal on which it closes its files
+        stop_seconds=MILVUS_STOP_SECONDS,
         probe=lambda: probes.milvus_answers(settings.milvus_uri),
         stage=4,
     )

@@ -46,8 +46,6 @@ OnDeath: TypeAlias = "Callable[[ChildProcess, int], None]"
 
 
 class ChildProcess:
-    """A child process that is restarted until it is stopped."""
-
     def __init__(
         self, command: ProcessCommand, *, log: LogLines, logger: FilteringBoundLogger, on_death: OnDeath
     ) -> None:

@@ -20,7 +20,6 @@ import msgspec
 from structlog.typing import FilteringBoundLogger
 
 from extproc.supervisor.locks_and_ports import CannotStart, owner_of
-from extproc.supervisor.process_specs import ProcessSpec
 from extproc.supervisor.processes import ChildProcess
 from memory.errors import Unavailable
 from memory.runtime.release import RUNNING, Release
@@ -34,7 +33,6 @@ REPORT_SECONDS = 0.2
 
 UNKNOWN = Release("")  # of an `up` that does not state it
 State = Literal["idle", "running", "done", "failed"]
-Part = tuple[ProcessSpec, ChildProcess]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,7 @@ class RollingRestart:
 
     def __init__(
         self,
-        parts: Mapping[str, Part],
+        parts: Mapping[str, ChildProcess],
         *,
         missing: Callable[[], Awaitable[Sequence[str]]],
         forget: Callable[[int], None],
@@ -75,7 +73,6 @@ class RollingRestart:
         self._requested.set()
 
     async def run(self) -> None:
-        """Serve requests until cancelled."""
         self._write(RestartState(os.getpid()))
         try:
             while True:
@@ -92,7 +89,7 @@ class RollingRestart:
                 self._fail(number, (await self._missing() or [name])[0])
                 return
             self._logger.info("restarting", part=name)
-            self._forget(await self._parts[name][1].restart())
+            self._forget(await self._parts[name].restart())
             if not await self._all_work():
                 self._fail(number, name)
                 return

@@ -11,7 +11,7 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,14 +20,12 @@ from prometheus_client import CollectorRegistry
 from structlog.typing import FilteringBoundLogger
 
 from extproc.supervisor import bootstrap, probes
-from extproc.supervisor.listener_watch import ListenerSign, ListenerWatch
 from extproc.supervisor.locks_and_ports import CannotStart, data_directory, reserve_port, run_folder, wait_for_lock
 from extproc.supervisor.log_lines import LogLines, supervisor_logger
 from extproc.supervisor.metrics_endpoint import METRICS_HOST, AggregatedMetrics, forget_process, metrics_served
 from extproc.supervisor.process_specs import (
     LOOPBACK,
     Ports,
-    ProcessSpec,
     RunPaths,
     envoy_admin,
     process_specs,
@@ -115,20 +113,16 @@ def _claim_ports(settings: Settings, claims: ExitStack, *, owns_store: bool) -> 
     def claim_if_given(setting: str, port: int | None) -> int | None:
         return None if port is None else claim(setting, LOOPBACK, port)
 
+    store = probes.address_of(settings.store_uri)
+    store_port = None if isinstance(store, Path) else store[1]
     return Ports(
         proxy=claim("port", settings.host, settings.port),
         api=claim("api_port", settings.api_host, settings.api_port),
         envoy_admin=claim_if_given("envoy_admin_port", settings.envoy_admin_port),
         metrics=claim("metrics_port", METRICS_HOST, settings.metrics_port),
-        milvus=claim_if_given("milvus_port", settings.milvus_port)
-        if owns_store
-        else _port_of(probes.address_of(settings.store_uri)),
+        milvus=claim_if_given("milvus_port", settings.milvus_port) if owns_store else store_port,
         model=0 if settings.upstream else claim("model", LOOPBACK, 0),
     )
-
-
-def _port_of(where: probes.Where) -> int | None:
-    return None if isinstance(where, Path) else where[1]
 
 
 def _forget_last_run(ports_file: Path) -> None:
@@ -145,25 +139,17 @@ def _write_private(path: Path, content: bytes) -> None:
 
 
 class Supervisor:
-    """Starts, watches and stops the parts of one run."""
-
     def __init__(self, run: Run, *, log: LogLines, logger: FilteringBoundLogger) -> None:
         self._run = run
         self._logger = logger
         self._metrics = Metrics(CollectorRegistry())
         planned = process_specs(run.settings, run.paths, run.ports, owns_store=run.owns_store)
-        self._parts: Mapping[str, tuple[ProcessSpec, ChildProcess]] = {
-            one.command.name: (one, ChildProcess(one.command, log=log, logger=logger, on_death=self._part_died))
-            for one in planned
-        }
+        self._specs = {one.name: one for one in planned}
+        self._parts = {one.name: ChildProcess(one, log=log, logger=logger, on_death=self._part_died) for one in planned}
         self._restart = RollingRestart(
-            self._parts,
-            missing=self._missing,
-            forget=self._part_ended,
-            data_dir=run.paths.data,
-            logger=logger,
+            self._parts, missing=self._missing, forget=self._part_ended, data_dir=run.paths.data, logger=logger
         )
-        self._listener = ListenerWatch()
+        self._listener = probes.ListenerWatch()
         self._stopping = asyncio.Event()
         self._asked_to_stop_at: float | None = None
         self._failure: CannotStart | BadSetting | None = None
@@ -193,7 +179,7 @@ class Supervisor:
         if self._asked_to_stop_at is None:
             self._asked_to_stop_at = now
         elif now - self._asked_to_stop_at > SECOND_THOUGHT_SECONDS:
-            for _, part in self._parts.values():
+            for part in self._parts.values():
                 part.kill()
         self._stopping.set()
 
@@ -227,11 +213,11 @@ class Supervisor:
 
     async def _start(self, tasks: asyncio.TaskGroup) -> None:
         """Return once a chat would be recalled and learnt. Raises `CannotStart`."""
-        for name, (_, part) in self._parts.items():
+        for name, part in self._parts.items():
             if name != "envoy":
                 tasks.create_task(part.keep_running())
         await self._write_bootstrap()
-        tasks.create_task(self._parts["envoy"][1].keep_running())
+        tasks.create_task(self._parts["envoy"].keep_running())
         await self._wait_until_ready()
 
     async def _write_bootstrap(self) -> None:
@@ -255,7 +241,6 @@ class Supervisor:
         self._note_started(set())
 
     def _note_started(self, missing: set[str]) -> None:
-        """Report how long each part took that works now and did not before."""
         took = asyncio.get_running_loop().time() - self._began_at
         for name in self._parts.keys() - missing - self._started:
             self._started.add(name)
@@ -265,20 +250,26 @@ class Supervisor:
 
     async def _missing(self) -> list[str]:
         """Names of the parts that do not work now, including an external Milvus."""
-        names = [name for name, (one, part) in self._parts.items() if not await _works(one, part, self._run.paths)]
+        names = [name for name, part in self._parts.items() if not await self._works(name, part)]
         if not self._run.owns_store and not await probes.milvus_answers(self._run.settings.milvus_uri):
             names.append("milvus")
         return names
 
+    async def _works(self, name: str, part: ChildProcess) -> bool:
+        spec = self._specs[name]
+        if part.pid is None or (spec.searches and not self._run.paths.warm_mark(part.pid).exists()):
+            return False
+        return spec.probe is None or await spec.probe()
+
     def _give_up_if_hopeless(self) -> None:
-        for name, (_, part) in self._parts.items():
+        for name, part in self._parts.items():
             if part.exit_code == BAD_SETTING_CODE and name.partition("-")[0] not in ("envoy", "milvus"):
                 raise CannotStart(self._last_words(name, "cannot start with these settings"))
             if part.deaths >= DEATHS_AT_START_MAX:
                 raise CannotStart(self._last_words(name, f"died {part.deaths} times while starting"))
 
     def _last_words(self, name: str, what: str) -> str:
-        said = "\n".join(f"  {line}" for line in self._parts[name][1].tail) if name in self._parts else ""
+        said = "\n".join(f"  {line}" for line in self._parts[name].tail) if name in self._parts else ""
         return f"{name} {what}. Its last lines:\n{said or '  (it said nothing)'}"
 
     async def _warn_about_upstream(self) -> None:
@@ -311,29 +302,29 @@ class Supervisor:
         """Where Envoy lives and its listener does not: after the requests that it still serves."""
         settings = self._run.settings
         sign = await probes.seen_listener(proxy_address(settings))
-        is_live = sign is not ListenerSign.REFUSES or await probes.answers_http(envoy_admin(settings), "/ready")
+        is_live = sign is not probes.ListenerSign.REFUSES or await probes.answers_http(envoy_admin(settings), "/ready")
         if not self._listener.is_lost(sign, is_live=is_live):
             return
         self._logger.error("Envoy lives without its listener: it is restarted", part="envoy", listener=str(sign))
         await self._end_of_requests()
         self._metrics.part_restarts.labels("envoy").inc()
-        await self._parts["envoy"][1].restart()
+        await self._parts["envoy"].restart()
 
     async def _shut_down(self) -> None:
         """Accept no more requests, finish active ones, then stop the parts stage by stage."""
         self._logger.info("stopping")
         if self._failure is None:
             await self._drain()
-        for stage in sorted({one.stage for one, _ in self._parts.values()}):
+        for stage in sorted({one.stage for one in self._specs.values()}):
             async with asyncio.TaskGroup() as stopping:
-                for one, part in self._parts.values():
-                    if one.stage == stage:
+                for name, part in self._parts.items():
+                    if self._specs[name].stage == stage:
                         stopping.create_task(part.stop(at_once=self._failure is not None))
         self._logger.info("stopped")
 
     async def _drain(self) -> None:
         admin = envoy_admin(self._run.settings)
-        if not self._parts["envoy"][1].is_running:
+        if not self._parts["envoy"].is_running:
             return
         status, _ = await probes.ask_http(admin, "/drain_listeners", method="POST")
         if status == 200:
@@ -350,9 +341,3 @@ class Supervisor:
                     await asyncio.sleep(POLL_SECONDS)
         except TimeoutError:
             self._logger.warning("active requests were cut off", after_seconds=DRAIN_SECONDS)
-
-
-async def _works(one: ProcessSpec, part: ChildProcess, paths: RunPaths) -> bool:
-    if part.pid is None or (one.searches and not paths.warm_mark(part.pid).exists()):
-        return False
-    return await one.probe()

@@ -1,13 +1,17 @@
-"""Asks servers over HTTP whether they are there. No text of users is sent."""
+"""Asks servers over HTTP whether they are there, for their keys, and for their time. No text of users is sent."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import aiohttp
+import httpx
+
+from memory.errors import Unavailable
 
 PROBE_SECONDS = 2.0
 ANSWER_BYTES_MAX = 1 << 22  # far above Envoy's /clusters with many endpoints
@@ -53,3 +57,40 @@ async def body_of(response: aiohttp.ClientResponse, *, bytes_max: int) -> bytes 
         if len(body) > bytes_max:
             return None
     return bytes(body)
+
+
+KEY_SET = "the issuer's key set"
+KEY_SET_BYTES_MAX = 1 << 20  # a set has a few keys of a few hundred bytes
+
+
+async def fetched_key_set(url: str, *, seconds: float) -> bytes:
+    """The public keys of an issuer of tokens, as they are at that URL; nothing is verified. Raises `Unavailable`.
+
+    Redirects are not followed: Envoy does not either.
+    """
+    try:
+        async with httpx.AsyncClient(timeout=seconds, trust_env=False) as client, client.stream("GET", url) as answer:
+            if answer.status_code != 200:
+                raise Unavailable(KEY_SET, f"HTTP {answer.status_code} from {url}")
+            content = b""
+            async for chunk in answer.aiter_bytes():
+                content += chunk
+                if len(content) > KEY_SET_BYTES_MAX:
+                    raise Unavailable(KEY_SET, f"more than 1 MiB at {url}")
+            return content
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        raise Unavailable(KEY_SET, f"{type(error).__name__} at {url}") from None
+
+
+async def date_of(url: str, *, seconds: float) -> float | None:
+    """What time a server has, by the header `Date` of any answer: Unix seconds, to the second; None if there is none.
+
+    Raises `Unavailable` if there is no answer.
+    """
+    try:
+        async with httpx.AsyncClient(timeout=seconds, trust_env=False) as client, client.stream("GET", url) as answer:
+            return parsedate_to_datetime(answer.headers["date"]).timestamp()
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        raise Unavailable("the server's clock", type(error).__name__) from None
+    except (KeyError, ValueError):
+        return None

@@ -75,12 +75,7 @@ class InMemoryStore:
         return sum(1 for _ in self._matching(where))
 
     async def apply(
-        self,
-        user_id: str,
-        changes: Sequence[Change],
-        vectors: Vector,
-        *,
-        before_each: Callable[[], None] | None = None,
+        self, user_id: str, changes: Sequence[Change], vectors: Vector, *, before_each: Callable[[], None] | None = None
     ) -> None:
         written = row_codec.written(user_id, changes, vectors, dimension=self._dimension)
         row_codec.refuse_foreign(user_id, {i: r.memory.user_id for i in written if (r := self._records.get(i))})

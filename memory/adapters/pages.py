@@ -10,7 +10,8 @@ import base64
 import binascii
 import json
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from memory.errors import BadInput
 from memory.model import Memory, MemoryStatus
@@ -19,6 +20,7 @@ from memory.ports import MemoryFilter
 PAGE_MEMORIES_MAX = 1_000  # rows of one page; REST is stricter
 CURSOR_CHARACTERS_MAX = 2_000  # an id of 256 bytes takes 400
 
+Item = TypeVar("Item")
 Position = tuple[float, str]
 """`(created_at, id)`: a larger one is newer. Ids are unique, so the order has no ties."""
 
@@ -34,6 +36,11 @@ def cut(positions: Iterable[Position], *, limit: int, cursor: str) -> tuple[list
     ordered = sorted((p for p in positions if after is None or p < after), reverse=True)
     shown = ordered[:limit]
     return shown, write_cursor(shown[-1]) if len(ordered) > limit else ""
+
+
+def batches(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    """In order."""
+    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def write_cursor(last: Position) -> str:

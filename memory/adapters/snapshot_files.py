@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 
 class FileSnapshots:
-    """`memory.ports.snapshots.Snapshots` in a folder shared by several processes. Open with `async with`."""
+    """`memory.ports.stores.Snapshots` in a folder shared by several processes. Open with `async with`."""
 
     def __init__(self, folder: Path, *, bytes_max: int, clock: Clock) -> None:
         """`bytes_max`: approximate limit of all files together."""

@@ -7,8 +7,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from memory.api.browsers import refuse_foreign_origin, refuse_pages
-from memory.api.identity import DEVELOPMENT, Caller, Forbidden, Unauthenticated, caller_of, named_in_header
-from memory.api.service_tokens import Access, ServiceToken, matching_token, presented_tokens
+from memory.api.identity import (
+    DEVELOPMENT,
+    Access,
+    Caller,
+    Forbidden,
+    ServiceToken,
+    Unauthenticated,
+    caller_of,
+    matching_token,
+    named_in_header,
+    presented_tokens,
+)
 from memory.errors import BadInput
 from memory.model import is_valid_id
 from memory.model.token_claims import USUAL_CLAIMS, ClaimNames

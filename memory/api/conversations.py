@@ -111,7 +111,7 @@ class SessionsController(Controller):
         await library.end_session(caller.user_id, path_id)
         return views.EndedSession(True)
 
-    @operation(delete, "/{id:str}", "deleteSession", allowed=WRITES, errors=(404, 409), status_code=200)
+    @operation(delete, "/{id:str}", "deleteSession", allowed=WRITES, errors=(404, 409))
     async def delete(
         self, library: TheLibrary, caller: TheCaller, path_id: PathId, keep_memories: FromQuery[bool] = False
     ) -> views.DeletedSessionView:
@@ -148,7 +148,7 @@ class ConversationsController(Controller):
         scope = Scope(caller.user_id, data.project_id or "", path_id)
         return views.AddedMessages(await library.conversations.add(scope, list(map(views.new_message, data.messages))))
 
-    @operation(post, "/trim", "trimConversation", allowed=WRITES, errors=(404,), status_code=200)
+    @operation(post, "/trim", "trimConversation", allowed=WRITES, errors=(404,))
     async def trim(
         self, library: TheLibrary, caller: TheCaller, path_id: PathId, data: JSONBody[views.TrimBody]
     ) -> views.TrimmedConversation:
@@ -157,7 +157,7 @@ class ConversationsController(Controller):
             await library.conversations.trim(caller.user_id, path_id, keep_last=data.keep_last)
         )
 
-    @operation(post, "/compress", "compressConversation", allowed=WRITES, errors=(404,), status_code=200)
+    @operation(post, "/compress", "compressConversation", allowed=WRITES, errors=(404,))
     async def compress(
         self,
         library: TheLibrary,
@@ -205,7 +205,7 @@ class MessagesController(Controller):
         lines = (msgspec.json.encode(views.message_view(message)) + b"\n" async for message in messages)
         return Stream(lines, media_type=JSON_LINES)
 
-    @operation(delete, "/{id:str}", "deleteMessage", allowed=WRITES, errors=(404, 409), status_code=200)
+    @operation(delete, "/{id:str}", "deleteMessage", allowed=WRITES, errors=(404, 409))
     async def delete(
         self, library: TheLibrary, caller: TheCaller, path_id: PathId, keep_memories: FromQuery[bool] = False
     ) -> views.DeletedMessageView:

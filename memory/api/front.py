@@ -13,8 +13,7 @@ from memory.api.browsers import refuse_forged
 from memory.api.callers import Callers
 from memory.api.identity import DEVELOPMENT, Forbidden
 from memory.api.refusals import CLIENT_GONE, ClientGone, refusal, send_refusal
-from memory.runtime.telemetry import Telemetry
-from memory.runtime.tracing import UNMATCHED, ServedCall
+from memory.runtime.tracing import UNMATCHED, ServedCall, Telemetry
 
 OURS = "/v1/"
 PROBES = frozenset(("/health", "/healthz"))  # open to everybody; whatever else is called is checked, found or not
@@ -45,29 +44,21 @@ class Front:
             inner["headers"] = [(name, value) for name, value in scope["headers"] if name != b"host"]
             await self._app(inner, exchange.receive, exchange.send)
             return
-        is_passed = path.rstrip("/") in self._passed
+        is_passed, started = path.rstrip("/") in self._passed, time.perf_counter()
         with self._tracer.served(parent=_parent(scope["headers"])) as name:
             try:
                 if is_passed:
                     await self._checked(scope, receive, exchange, is_passed=True)
                 else:
-                    await self._serve(inner, exchange)
+                    await self._checked(inner, exchange.receive, exchange, is_passed=False)
             finally:
                 route = path.rstrip("/") if is_passed else inner.get("path_template", "")
                 name(ServedCall(scope["method"], route, exchange.code))
+                if path.startswith(OURS) and not is_passed:
+                    seconds = self._metrics.api_seconds.labels(route or UNMATCHED, str(exchange.code))
+                    seconds.observe(time.perf_counter() - started)
 
-    async def _serve(self, scope: AsgiScope, exchange: _Exchange) -> None:
-        started = time.perf_counter()
-        try:
-            await self._checked(scope, exchange.receive, exchange)
-        finally:
-            if scope["path"].startswith(OURS):
-                route = scope.get("path_template", UNMATCHED)
-                self._metrics.api_seconds.labels(route, str(exchange.code)).observe(time.perf_counter() - started)
-
-    async def _checked(
-        self, scope: AsgiScope, receive: AsgiReceive, exchange: _Exchange, *, is_passed: bool = False
-    ) -> None:
+    async def _checked(self, scope: AsgiScope, receive: AsgiReceive, exchange: _Exchange, *, is_passed: bool) -> None:
         try:
             if is_passed or self._callers.identity_mode == DEVELOPMENT:
                 self._callers.refuse_page(scope["headers"])

@@ -34,21 +34,20 @@ from mcp_types import (
 from msgspec import Meta
 
 from memory.api.asgi import AsgiApp
+from memory.api.bodies import BODY_BYTES_MAX
 from memory.api.callers import Callers
-from memory.api.identity import Caller, refuse_unredacted
-from memory.api.project_bounds import (
+from memory.api.guards import (
     bounded_project,
     joined_projects,
     refuse_foreign_memory,
     refuse_without_bounds,
 )
-from memory.api.service_tokens import Access
-from memory.api.times import time_text
+from memory.api.identity import Access, Caller, refuse_unredacted
+from memory.api.views import time_text
 from memory.errors import BadInput, Conflict, Unavailable
 from memory.model import MEMORY_TYPES, NO_ATTRIBUTE, Candidate, Memory, RequestOptions, Scope
 from memory.model.claim_filters import ClaimFilter
-from memory.model.memories import API_SOURCE, MemoryVisibility
-from memory.model.sentences import facts_together
+from memory.model.memories import API_SOURCE, MemoryVisibility, facts_together
 from memory.runtime.metrics import Metrics
 from memory.service.library import Library
 from memory.service.requests import ListedContent, NewMemory
@@ -56,7 +55,6 @@ from memory.service.requests import ListedContent, NewMemory
 if TYPE_CHECKING:
     from starlette.requests import Request  # which the SDK brings
 
-BODY_BYTES_MAX = 1 << 20
 FOUND_MAX = 50  # of one search: a model reads them all
 FOUND_DEFAULT = 10
 INSTRUCTIONS = (

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias, cast
 
 from litestar import Controller, Response, delete, get, patch, post
+from litestar.datastructures import ResponseHeader
 from litestar.di import NamedDependency, Provide
-from litestar.params import FromQuery, JSONBody, QueryParameter
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import FromQuery, HeaderParameter, JSONBody, QueryParameter
 
 from memory.api import memory_views as views
 from memory.api.bodies import messages_of
-from memory.api.entity_tags import (
-    ETAG_HEADER,
-    NOT_MODIFIED,
-    IfMatch,
-    IfNoneMatch,
-    expected_versions,
-    shown,
-    shown_unless_known,
-)
+from memory.api.guards import bounded_project, is_visible, refuse_foreign_memory
 from memory.api.identity import refuse_unredacted
+from memory.api.memory_views import MemoryView, memory_view
 from memory.api.operations import (
     READS_PROJECTS,
     WRITES_PROJECTS,
@@ -31,11 +26,11 @@ from memory.api.operations import (
     TheLibrary,
     operation,
 )
-from memory.api.project_bounds import bounded_project, is_visible, refuse_foreign_memory
-from memory.api.times import time_of
+from memory.api.views import time_of
 from memory.errors import BadInput
-from memory.model import MemoryStatus, RequestOptions, Scope
+from memory.model import Memory, MemoryStatus, RequestOptions, Scope
 from memory.model.claim_filters import FILTER_CHARACTERS_MAX, ClaimFilter
+from memory.model.memories import version_of
 from memory.service.library import PAGE_MEMORIES_MAX
 from memory.service.requests import ListedContent
 
@@ -86,6 +81,26 @@ PAGE = {
 }
 
 
+ANY = "*"
+TAGS_MAX = 100  # of one header
+
+IfMatch: TypeAlias = Annotated[
+    str | None,
+    HeaderParameter(
+        name="If-Match",
+        description="ETags, or `*`. The call is refused with 412 unless the memory has one of them when it is written.",
+    ),
+]
+IfNoneMatch: TypeAlias = Annotated[
+    str | None,
+    HeaderParameter(name="If-None-Match", description="ETags, or `*`. 304 without a body if the memory has one."),
+]
+NOT_MODIFIED = {304: ResponseSpec(None, False, "It has one of the ETags of `If-None-Match`.")}
+ETAG_HEADER = ResponseHeader(
+    name="ETag", documentation_only=True, value="", description="Changes whenever anything of the memory does."
+)
+
+
 class MemoriesController(Controller):
     path = "/v1/memory"
     tags = ("memories",)
@@ -104,7 +119,7 @@ class MemoriesController(Controller):
         items = [replace(one, project_id=bounded_project(caller, one.project_id)) for one in given]
         return views.AddedMemories(await library.add(Scope(caller.user_id), items, idempotency_key=idempotency_key))
 
-    @operation(post, "/search", "searchMemories", allowed=READS_PROJECTS, status_code=200)
+    @operation(post, "/search", "searchMemories", allowed=READS_PROJECTS)
     async def search(
         self, library: TheLibrary, caller: TheCaller, data: JSONBody[views.SearchBody]
     ) -> views.FoundMemories:
@@ -148,7 +163,7 @@ class MemoriesController(Controller):
         memories = views.listed_memories(page.memories)
         return views.ListedMemories(memories, page.next_cursor or None, total, asked.limit)
 
-    @operation(delete, "/", "deleteMemories", allowed=WRITES_PROJECTS, errors=(409,), status_code=200)
+    @operation(delete, "/", "deleteMemories", allowed=WRITES_PROJECTS, errors=(409,))
     async def delete_scope(
         self,
         library: TheLibrary,
@@ -205,7 +220,7 @@ class MemoriesController(Controller):
             bounded_project(caller, change.project_id)
         return shown(await library.patch(caller.user_id, path_id, change, expected=expected))
 
-    @operation(delete, "/{id:str}", "deleteMemory", allowed=WRITES_PROJECTS, errors=(404, 409, 412), status_code=200)
+    @operation(delete, "/{id:str}", "deleteMemory", allowed=WRITES_PROJECTS, errors=(404, 409, 412))
     async def delete(
         self, library: TheLibrary, caller: TheCaller, path_id: PathId, if_match: IfMatch = None
     ) -> views.DeletedMemory:
@@ -220,3 +235,42 @@ class MemoriesController(Controller):
         await refuse_foreign_memory(library, caller, path_id, is_change=False)
         history = await library.history(caller.user_id, path_id)
         return views.history_view([one for one in history if is_visible(caller, one)])
+
+
+# Entity tags (RFC 9110): the version of the memory in quotes. They are strong: with the same tag, representations are
+# the same, byte for byte, on the same release.
+
+
+def tag_of(memory: Memory) -> str:
+    return f'"{version_of(memory)}"'
+
+
+def shown(memory: Memory) -> Response[MemoryView]:
+    """The memory with its tag."""
+    return Response(memory_view(memory), headers={"etag": tag_of(memory)})
+
+
+def shown_unless_known(memory: Memory, if_none_match: str | None) -> Response[MemoryView]:
+    """The memory, or 304 if the caller has it in this version."""
+    known = None if if_none_match is None else _tags("If-None-Match", if_none_match)
+    if known is None or not (ANY in known or tag_of(memory) in {tag.removeprefix("W/") for tag in known}):
+        return shown(memory)
+    return cast(Response[MemoryView], Response(None, status_code=304, headers={"etag": tag_of(memory)}))
+
+
+def expected_versions(if_match: str | None) -> frozenset[str] | None:
+    """The versions that the caller allows; None for any. Weak tags match none. Raises `BadInput`."""
+    tags = [ANY] if if_match is None else _tags("If-Match", if_match)
+    return None if ANY in tags else frozenset(tag[1:-1] for tag in tags if not tag.startswith("W/"))
+
+
+def _tags(header: str, value: str) -> list[str]:
+    """The tags of a header, with their quotes. Ours contain no commas, so that a foreign tag with one matches none."""
+    tags = [tag.strip(" \t") for tag in value.split(",")]
+    quoted = [tag.removeprefix("W/") for tag in tags]
+    is_list = all(len(tag) >= 2 and tag[0] == tag[-1] == '"' and '"' not in tag[1:-1] for tag in quoted)
+    if len(tags) > TAGS_MAX or not (tags == [ANY] or is_list):
+        raise BadInput(
+            f'{header} must be * or at most {TAGS_MAX} ETags in quotes, such as "0123abcd"; send one you got'
+        )
+    return tags

@@ -8,12 +8,10 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from memory.api.times import TimeText, time_of
-from memory.api.views import view_of
-from memory.model import CATEGORIES, MEMORY_TYPES, Candidate, Evidence, Memory, MemoryStatus, Trust
+from memory.api.views import TimeText, time_of, view_of
+from memory.model import CATEGORIES, MEMORY_TYPES, Candidate, Memory, MemoryStatus, Trust
 from memory.model.claim_filters import FILTER_CHARACTERS_MAX, ClaimFilter
-from memory.model.memories import MemoryVisibility
-from memory.model.sentences import facts_together
+from memory.model.memories import MemoryVisibility, facts_together
 from memory.model.wordings import Corrector, earlier_in, plain_metadata_of
 from memory.service.library import MEMORIES_PER_ADD_MAX
 from memory.service.requests import MemoryEdit, NewMemory
@@ -247,10 +245,6 @@ def edit_of(body: EditBody) -> MemoryEdit:
     return MemoryEdit(**{name: value for name in body.__struct_fields__ if (value := getattr(body, name)) is not UNSET})
 
 
-def evidence_view(evidence: Evidence) -> EvidenceView:
-    return view_of(EvidenceView, evidence)
-
-
 def memory_view(memory: Memory) -> MemoryView:
     return view_of(MemoryView, memory, **_more(memory))
 
@@ -275,6 +269,6 @@ def found_memory(candidate: Candidate) -> FoundMemory:
 def _more(memory: Memory) -> dict[str, Any]:
     return {
         "type": memory.memory_type,
-        "evidence": list(map(evidence_view, memory.evidence)),
+        "evidence": [view_of(EvidenceView, one) for one in memory.evidence],
         "metadata": dict(plain_metadata_of(memory)),
     }

@@ -14,9 +14,8 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Operation, RequestBody
 from litestar.params import HeaderParameter
 
-from memory.api.identity import Caller
+from memory.api.identity import Access, Caller
 from memory.api.refusals import ErrorBody
-from memory.api.service_tokens import Access
 from memory.service.library import Library
 
 TheLibrary: TypeAlias = NamedDependency[Library]
@@ -77,6 +76,7 @@ class WithOptionalBody(Operation):
             self.request_body.required = False
 
 
+BY_TOKEN: list[dict[str, list[str]]] = [{"token": []}]
 READS, WRITES, OPERATES = Allowed("read"), Allowed("write"), Allowed("operate")
 READS_PROJECTS, WRITES_PROJECTS = Allowed("read", of_projects=True), Allowed("write", of_projects=True)
 
@@ -101,13 +101,15 @@ def operation(
         body = inspect.signature(endpoint).parameters.get("data")
         if body is not None and body.default is not inspect.Parameter.empty:
             options["operation_class"] = WithOptionalBody
+        if allowed is OPERATES:
+            options["security"] = BY_TOKEN
         handler: HTTPRouteHandler = verb(
             path,
             operation_id=lambda _, __, components: _operation_id(name, components),
             summary=(inspect.getdoc(endpoint) or name).partition(". ")[0].rstrip("."),
             opt={"allowed": allowed, "parameters": parameters},
             responses=_refusals(*OF_EVERY_CALL, *errors) | dict(also),
-            **options,
+            **{"status_code": 200, **options},
         )(endpoint)
         return handler
 

@@ -13,8 +13,7 @@ from litestar import Controller, get, post
 from litestar.params import FromQuery, JSONBody, QueryParameter
 
 from memory.api.operations import OPERATES, PathId, TheLibrary, operation
-from memory.api.times import TimeText, time_text
-from memory.api.views import view_of
+from memory.api.views import TimeText, time_text, view_of
 from memory.errors import NotFound
 from memory.model import CandidateVerdict, RecallStatus, Receipt
 from memory.model.evaluation_reports import ReportHead
@@ -22,7 +21,6 @@ from memory.model.evaluation_reports import ReportHead
 PAGE_REQUESTS_MAX = 200
 DEAD_LETTERS_MAX = 500
 RequestLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=PAGE_REQUESTS_MAX)]
-BY_TOKEN: list[dict[str, list[str]]] = [{"token": []}]
 REPORTS_MAX = 100
 ReportLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=REPORTS_MAX)]
 LetterLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=DEAD_LETTERS_MAX)]
@@ -142,7 +140,7 @@ class OperatorController(Controller):
     path = "/v1/memory/operator"
     tags = ("operator",)
 
-    @operation(get, "/requests", "listRequests", allowed=OPERATES, security=BY_TOKEN)
+    @operation(get, "/requests", "listRequests", allowed=OPERATES)
     async def requests(
         self, library: TheLibrary, limit: RequestLimit = 50, cursor: FromQuery[str] = ""
     ) -> TracedRequestsView:
@@ -150,12 +148,12 @@ class OperatorController(Controller):
         page = await library.operator.requests(limit=limit, cursor=cursor)
         return TracedRequestsView(list(map(request_view, page.receipts)), page.next_cursor or None)
 
-    @operation(get, "/queue", "getQueue", allowed=OPERATES, security=BY_TOKEN)
+    @operation(get, "/queue", "getQueue", allowed=OPERATES)
     async def queue(self, library: TheLibrary) -> QueueView:
         """How many turns wait to be learnt, and for how long."""
         return view_of(QueueView, await library.operator.queue())
 
-    @operation(get, "/dead-letters", "listDeadLetters", allowed=OPERATES, security=BY_TOKEN)
+    @operation(get, "/dead-letters", "listDeadLetters", allowed=OPERATES)
     async def dead_letters(self, library: TheLibrary, limit: LetterLimit = 100) -> DeadLettersView:
         """Windows of turns that were given up or shed, oldest first; their turns stay in the record."""
         letters = await library.operator.dead_letters(limit=limit)
@@ -163,23 +161,23 @@ class OperatorController(Controller):
             [view_of(DeadLetterView, one, id=one.window_id, turns=len(one.turn_ids)) for one in letters]
         )
 
-    @operation(post, "/dead-letters/replay", "replayDeadLetters", allowed=OPERATES, security=BY_TOKEN, status_code=200)
+    @operation(post, "/dead-letters/replay", "replayDeadLetters", allowed=OPERATES)
     async def replay(self, library: TheLibrary, data: JSONBody[LettersBody]) -> ReplayedLetters:
         """Learns these dead letters again, as their first attempt; ids that are none are ignored."""
         return ReplayedLetters(await library.operator.replay(data.ids))
 
-    @operation(post, "/dead-letters/drop", "dropDeadLetters", allowed=OPERATES, security=BY_TOKEN, status_code=200)
+    @operation(post, "/dead-letters/drop", "dropDeadLetters", allowed=OPERATES)
     async def drop(self, library: TheLibrary, data: JSONBody[LettersBody]) -> DroppedLetters:
         """Deletes these dead letters without learning them: their turns stay in the record. Unknown ids are ignored."""
         return DroppedLetters(await library.operator.drop(data.ids))
 
-    @operation(get, "/reports", "listReports", allowed=OPERATES, security=BY_TOKEN)
+    @operation(get, "/reports", "listReports", allowed=OPERATES)
     async def reports(self, library: TheLibrary, limit: ReportLimit = 20, cursor: FromQuery[str] = "") -> ReportsView:
         """Reports of evaluations, newest first: `memproxy eval … --report` keeps them."""
         page = await library.operator.reports.page(limit=limit, cursor=cursor)
         return ReportsView(list(map(report_view, page.heads)), page.next_cursor or None)
 
-    @operation(get, "/reports/{id:str}", "getReport", allowed=OPERATES, security=BY_TOKEN, errors=(404,))
+    @operation(get, "/reports/{id:str}", "getReport", allowed=OPERATES, errors=(404,))
     async def report(self, library: TheLibrary, path_id: PathId) -> WholeReportView:
         """One report, with its figures."""
         found = await library.operator.reports.get(path_id)
@@ -188,7 +186,7 @@ class OperatorController(Controller):
         tables = [view_of(ReportTableView, one, rows=list(map(list, one.rows))) for one in found.tables]
         return WholeReportView(report_view(found.head), tables)
 
-    @operation(get, "/health", "getHealthOfParts", allowed=OPERATES, security=BY_TOKEN)
+    @operation(get, "/health", "getHealthOfParts", allowed=OPERATES)
     async def health(self, library: TheLibrary) -> HealthOfParts:
         """Whether each part of the deployment works now, as far as it can be seen from the API."""
         found = await library.operator.health()

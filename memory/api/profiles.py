@@ -6,11 +6,10 @@ import msgspec
 from litestar import Controller, delete, get, put
 from litestar.params import FromQuery, JSONBody
 
-from memory.api.memory_views import EvidenceView, evidence_view
+from memory.api.guards import bounded_project
+from memory.api.memory_views import EvidenceView
 from memory.api.operations import READS_PROJECTS, WRITES_PROJECTS, TheCaller, TheLibrary, operation
-from memory.api.project_bounds import bounded_project
-from memory.api.times import TimeText
-from memory.api.views import view_of
+from memory.api.views import TimeText, view_of
 from memory.service.profile_layout import pinned_text
 from memory.service.profiles import ShownProfile
 
@@ -64,7 +63,7 @@ class ProfilesController(Controller):
         shown = await library.profiles.set_own(caller.user_id, project_id, pinned=data.pinned, is_enabled=data.enabled)
         return profile_view(shown)
 
-    @operation(delete, "/", "deleteProfile", allowed=WRITES_PROJECTS, errors=(409,), status_code=200)
+    @operation(delete, "/", "deleteProfile", allowed=WRITES_PROJECTS, errors=(409,))
     async def delete(self, library: TheLibrary, caller: TheCaller, project_id: FromQuery[str] = "") -> DeletedProfile:
         """Deletes all profiles of the user, or that of the project, with pinned lines, also from past notes."""
         await library.profiles.delete(caller.user_id, bounded_project(caller, project_id))
@@ -82,7 +81,7 @@ def profile_view(shown: ShownProfile) -> ProfileView:
             ProfileLineView(
                 line.text.removeprefix("- "),
                 line.memory_id,
-                list(map(evidence_view, shown.evidence.get(line.memory_id, ()))),
+                [view_of(EvidenceView, one) for one in shown.evidence.get(line.memory_id, ())],
             )
             for line in profile.lines
         ],

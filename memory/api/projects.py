@@ -13,6 +13,8 @@ from litestar.params import FromQuery, JSONBody
 from msgspec import Meta
 
 from memory.api import memory_views as views
+from memory.api.guards import bounded_project, is_within, joined_projects
+from memory.api.identity import Caller
 from memory.api.memories import PageLimit
 from memory.api.operations import (
     READS_PROJECTS,
@@ -23,10 +25,11 @@ from memory.api.operations import (
     TheLibrary,
     operation,
 )
-from memory.api.project_bounds import bounded_project, joined_projects
-from memory.api.times import TimeText, time_text
+from memory.api.views import TimeText, time_text
+from memory.errors import NotFound
 from memory.model.projects import Invitation, ProjectAccess, ProjectMember, ProjectRole, Tenancy
-from memory.service.library import PAGE_MEMORIES_MAX
+from memory.service.library import PAGE_MEMORIES_MAX, Library
+from memory.service.project_members import NO_SUCH_INVITATION
 
 GivenRole: TypeAlias = Literal["viewer", "editor", "admin"]
 UserName: TypeAlias = Annotated[str, Meta(description="As other calls name users.", examples=["bob"])]
@@ -106,7 +109,7 @@ class ProjectsController(Controller):
         """One shared project."""
         return project_view(await library.projects.membership.show(caller.user_id, bounded_project(caller, path_id)))
 
-    @operation(delete, "/{id:str}", "deleteProject", allowed=WRITES_PROJECTS, errors=(404, 409), status_code=200)
+    @operation(delete, "/{id:str}", "deleteProject", allowed=WRITES_PROJECTS, errors=(404, 409))
     async def remove(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> Removed:
         """Deletes a shared project with all memories in it, whoever wrote them. For its owner."""
         await library.erasures.shared_project(caller.user_id, bounded_project(caller, path_id))
@@ -156,12 +159,7 @@ class ProjectsController(Controller):
         )
 
     @operation(
-        delete,
-        "/{id:str}/members/{member:str}",
-        "removeProjectMember",
-        allowed=WRITES_PROJECTS,
-        errors=(404, 409),
-        status_code=200,
+        delete, "/{id:str}/members/{member:str}", "removeProjectMember", allowed=WRITES_PROJECTS, errors=(404, 409)
     )
     async def remove_member(
         self, library: TheLibrary, caller: TheCaller, path_id: PathId, member_id: MemberId
@@ -171,7 +169,7 @@ class ProjectsController(Controller):
         await library.projects.membership.remove(caller.user_id, bounded_project(caller, path_id), user_id)
         return Removed(1)
 
-    @operation(post, "/{id:str}/owner", "transferProject", allowed=WRITES_PROJECTS, errors=(404, 409), status_code=200)
+    @operation(post, "/{id:str}/owner", "transferProject", allowed=WRITES_PROJECTS, errors=(404, 409))
     async def transfer(
         self, library: TheLibrary, caller: TheCaller, path_id: PathId, data: JSONBody[OwnerBody]
     ) -> ProjectView:
@@ -195,3 +193,56 @@ def member_view(member: ProjectMember | Invitation, tenancy: Tenancy) -> MemberV
 def invited_view(one: Invitation, tenancy: Tenancy) -> InvitedView:
     names = (tenancy.name_of(one.user_id), one.role, tenancy.name_of(one.invited_by))
     return InvitedView(*names, time_text(one.invited_at))
+
+
+class InvitationView(msgspec.Struct, frozen=True):
+    """`id`: of this invitation; several projects may have the same `project_id`. `role`: what the caller would be."""
+
+    id: str
+    project_id: str
+    role: ProjectRole
+    invited_by: str
+    invited_at: TimeText
+
+
+class InvitationList(msgspec.Struct, frozen=True):
+    """Latest first."""
+
+    invitations: list[InvitationView]
+
+
+class InvitationsController(Controller):
+    path = "/v1/memory/invitations"
+    tags = ("projects",)
+
+    @operation(get, "/", "listInvitations", allowed=READS_PROJECTS)
+    async def show_all(self, library: TheLibrary, caller: TheCaller) -> InvitationList:
+        """The invitations to shared projects that the caller has not answered."""
+        found = await library.projects.membership.invited(caller.user_id)
+        shown = [one for one in found if is_within(caller, one.project.project_id)]
+        return InvitationList([invitation_view(one, library.projects.tenancy) for one in shown])
+
+    @operation(post, "/{id:str}/accept", "acceptInvitation", allowed=WRITES_PROJECTS, errors=(404, 409))
+    async def accept(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> ProjectView:
+        """Makes the caller a member of the project."""
+        await _refuse_foreign(library, caller, path_id)
+        return project_view(await library.projects.membership.accept(caller.user_id, path_id))
+
+    @operation(delete, "/{id:str}", "declineInvitation", allowed=WRITES_PROJECTS, errors=(404, 409))
+    async def decline(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> Removed:
+        """Declines: it is gone."""
+        await _refuse_foreign(library, caller, path_id)
+        await library.projects.membership.decline(caller.user_id, path_id)
+        return Removed(1)
+
+
+async def _refuse_foreign(library: Library, caller: Caller, key: str) -> None:
+    """Raises `NotFound` for an invitation to a project that the caller's token does not name."""
+    found = await library.projects.membership.invitation(caller.user_id, key)
+    if not is_within(caller, found.project.project_id):
+        raise NotFound(NO_SUCH_INVITATION)
+
+
+def invitation_view(one: Invitation, tenancy: Tenancy) -> InvitationView:
+    names = (one.project.key, one.project.project_id, one.role, tenancy.name_of(one.invited_by))
+    return InvitationView(*names, time_text(one.invited_at))

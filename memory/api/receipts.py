@@ -9,8 +9,7 @@ from litestar import Controller, get
 from litestar.params import FromQuery, QueryParameter
 
 from memory.api.operations import READS, PathId, TheCaller, TheLibrary, operation
-from memory.api.times import TimeText, time_text
-from memory.api.views import view_of
+from memory.api.views import TimeText, time_text, view_of
 from memory.model import CandidateVerdict, RecallStatus, Receipt
 from memory.service.requests import ExplainedReceipt
 
@@ -105,13 +104,15 @@ class ReceiptsController(Controller):
 
 
 def receipt_summary(receipt: Receipt) -> ReceiptSummary:
-    return view_of(
-        ReceiptSummary,
-        receipt,
-        created_at=time_text(receipt.at),
-        injected=[memory_id for note in receipt.notes for memory_id in note.memory_ids],
-        tokens=sum(note.tokens for note in receipt.notes),
-    )
+    return view_of(ReceiptSummary, receipt, **_of_notes(receipt))
+
+
+def _of_notes(receipt: Receipt) -> dict[str, Any]:
+    return {
+        "created_at": time_text(receipt.at),
+        "injected": [memory_id for note in receipt.notes for memory_id in note.memory_ids],
+        "tokens": sum(note.tokens for note in receipt.notes),
+    }
 
 
 def receipt_view(explained: ExplainedReceipt) -> ReceiptView:
@@ -119,7 +120,7 @@ def receipt_view(explained: ExplainedReceipt) -> ReceiptView:
     return view_of(
         ReceiptView,
         receipt,
-        created_at=time_text(receipt.at),
+        **_of_notes(receipt),
         candidates=[
             CandidateView(one.memory_id, contents.get(one.memory_id), one.score, dict(one.parts), one.verdict)
             for one in receipt.candidates
@@ -131,6 +132,4 @@ def receipt_view(explained: ExplainedReceipt) -> ReceiptView:
             )
             for note in receipt.notes
         ],
-        injected=[memory_id for note in receipt.notes for memory_id in note.memory_ids],
-        tokens=sum(note.tokens for note in receipt.notes),
     )

@@ -17,10 +17,10 @@ from memory.api.bodies import BODY_BYTES_MAX
 from memory.api.browsers import WrongType
 from memory.api.identity import Forbidden, Unauthenticated
 from memory.errors import BadInput, Conflict, MemproxyError, NotFound, Unavailable
-from memory.model.versions import VersionChanged
+from memory.model.memories import VersionChanged
 from memory.service.idempotency import KeyReused
-from memory.service.opt_outs import OptedOut
 from memory.service.project_members import ProjectTaken, RightMissing
+from memory.service.user_writes import OptedOut
 
 RETRY_SECONDS = 1  # value of Retry-After when a part is down
 CLIENT_GONE = 499  # nginx's code for a client that disconnected

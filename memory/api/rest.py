@@ -11,15 +11,17 @@ from functools import partial
 from typing import cast
 
 from litestar import Litestar, Router
+from litestar.datastructures import MutableScopeHeaders
 from litestar.di import Provide
 from litestar.handlers import ASGIRouteHandler
 from litestar.plugins import PluginProtocol
 from litestar.plugins.core import MsgspecDIPlugin
+from litestar.routes import HTTPRoute
+from litestar.types import Message, Scope
 
 from memory.api import guards
 from memory.api.asgi import AsgiApp
 from memory.api.bodies import BODY_BYTES_MAX, JsonBody, MessagesSchema
-from memory.api.caller import CallerController
 from memory.api.callers import Callers
 from memory.api.conversations import (
     ConversationsController,
@@ -28,22 +30,25 @@ from memory.api.conversations import (
     SessionsController,
 )
 from memory.api.document import document_config, show_document, show_document_page
-from memory.api.erasures import ErasuresController, EverythingController, OperatorErasuresController
 from memory.api.front import Front
 from memory.api.health import show_health, show_liveness
-from memory.api.invitations import InvitationsController
 from memory.api.memories import MemoriesController
 from memory.api.operator import OperatorController
-from memory.api.opt_outs import OptOutController
-from memory.api.options import name_methods
 from memory.api.page_files import PageFiles
 from memory.api.profiles import ProfilesController
-from memory.api.projects import ProjectsController
+from memory.api.projects import InvitationsController, ProjectsController
 from memory.api.receipts import ReceiptsController
 from memory.api.refusals import HANDLERS
 from memory.api.transfers import TransfersController
 from memory.api.turns import TurnsController
-from memory.runtime.telemetry import Telemetry
+from memory.api.users import (
+    CallerController,
+    ErasuresController,
+    EverythingController,
+    OperatorErasuresController,
+    OptOutController,
+)
+from memory.runtime.tracing import Telemetry
 from memory.service.library import Library
 
 BASES = ("/v1/memory", "/v1")  # the proxy's port serves what is below the first
@@ -104,3 +109,11 @@ def framework_app(library: Library, callers: Callers, routes: Sequence[ASGIRoute
         plugins=[MessagesSchema()],
         request_max_body_size=BODY_BYTES_MAX,
     )
+
+
+async def name_methods(message: Message, scope: Scope) -> None:
+    """For `before_send` of the framework."""
+    if message["type"] == "http.response.start" and scope.get("method") == "OPTIONS" and message["status"] < 400:
+        routes = [route for route in scope["litestar_app"].routes if isinstance(route, HTTPRoute)]
+        methods = {name for route in routes if route.path_format == scope["path_template"] for name in route.methods}
+        MutableScopeHeaders(message)["allow"] = ", ".join(sorted(methods))

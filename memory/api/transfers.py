@@ -13,9 +13,9 @@ from litestar.params import FromQuery, QueryParameter
 from litestar.response import Stream
 
 from memory.api.browsers import WrongType
+from memory.api.guards import bounded_project
 from memory.api.identity import Caller
 from memory.api.operations import READS_PROJECTS, Allowed, TheCaller, TheLibrary, operation
-from memory.api.project_bounds import bounded_project
 from memory.api.views import view_of
 from memory.errors import BadInput
 from memory.model import Scope
@@ -88,7 +88,6 @@ class TransfersController(Controller):
         "importMemories",
         allowed=Allowed("write", is_streamed=True),
         errors=(409,),
-        status_code=200,
         request_max_body_size=IMPORT_BYTES_MAX,
         operation_class=ImportOperation,
     )

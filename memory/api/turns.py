@@ -7,6 +7,7 @@ from litestar import Controller, delete, get, post
 from litestar.params import JSONBody
 
 from memory.api.bodies import messages_of
+from memory.api.guards import bounded_project
 from memory.api.memory_views import GivenText, GivenTime
 from memory.api.operations import (
     READS,
@@ -18,8 +19,7 @@ from memory.api.operations import (
     TheLibrary,
     operation,
 )
-from memory.api.project_bounds import bounded_project
-from memory.api.times import TimeText, time_of, time_text_or_none, utc_offset_of
+from memory.api.views import TimeText, time_of, time_text_or_none, utc_offset_of
 from memory.errors import BadInput
 from memory.model import Scope
 
@@ -102,13 +102,13 @@ class TurnsController(Controller):
         )
         return AppendedTurn(turn_id)
 
-    @operation(delete, "/turns/{id:str}", "forgetTurn", allowed=WRITES, errors=(404, 409), status_code=200)
+    @operation(delete, "/turns/{id:str}", "forgetTurn", allowed=WRITES, errors=(404, 409))
     async def forget(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> ForgottenSource:
         """Forgets a source: what is based on that turn alone, and its text in the record and in all other evidence."""
         forgotten = await library.forget_source(caller.user_id, path_id)
         return ForgottenSource(len(forgotten.forgotten), len(forgotten.kept))
 
-    @operation(post, "/flush", "flush", allowed=WRITES, status_code=200)
+    @operation(post, "/flush", "flush", allowed=WRITES)
     async def flush(
         self, library: TheLibrary, caller: TheCaller, data: JSONBody[FlushBody] = NO_SESSION
     ) -> UnlearntTurns:

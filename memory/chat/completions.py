@@ -7,16 +7,29 @@ upstream. `read_chat_request` and `insert_notes` work for every `ApiShape`; the 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from memory.chat.api_shape import NO_CHAIN, ApiShape, Chain, KeyMaterial
+from memory.chat.api_shape import NO_CHAIN, ApiShape, Chain, KeyMaterial, begins_with_system
 from memory.chat.envelopes import KNOWN, Envelopes
-from memory.chat.json_spans import Member, NotJson, Splice, edited, items_of, members_of, parsed, removals, value_of
+from memory.chat.json_spans import (
+    UNREADABLE,
+    Member,
+    NotJson,
+    Splice,
+    edited,
+    is_filled_list,
+    items_of,
+    last_named,
+    members_of,
+    parsed,
+    removals,
+    string_of,
+    value_of,
+)
 from memory.chat.own_fields import OUR_FIELDS, MemoryContext, own_fields
 from memory.model import HEAVY_BODY_BYTES, Conversation, Message, Note, Placement, RequestOptions, Role
 
@@ -24,11 +37,9 @@ PATH = "/v1/chat/completions"
 
 MESSAGES_MAX = 20_000  # a longer request is not a conversation that memory could help with
 
-SYSTEM_ROLES = (Role.SYSTEM, "developer")
 TEXT_PARTS = ("text", "input_text", "output_text")
-_TOOL_ROLES = ("tool", "function")
+TOOL_ROLES = (Role.TOOL, "function")
 _Object = TypeVar("_Object", bound=msgspec.Struct)
-_EMPTY_LIST = re.compile(rb"\[\s*+\]")
 
 
 class NotAChat(Exception):
@@ -67,8 +78,7 @@ class ChatRequest:
         return len(self.body) > HEAVY_BODY_BYTES
 
     def member(self, name: str) -> Member | None:
-        """The member of that name; of repeated ones the last."""
-        return next((member for member in reversed(self.members) if member.name == name), None)
+        return last_named(self.members, name)
 
 
 class ContentPart(msgspec.Struct, gc=False):
@@ -91,9 +101,7 @@ class _WireMessage(msgspec.Struct, gc=False):
 
 
 _MESSAGES = msgspec.json.Decoder(list[_WireMessage])
-_ANY = msgspec.json.Decoder()
 _RAW_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
-UNREADABLE = (msgspec.DecodeError, RecursionError)
 
 
 class NoConversation(Exception):
@@ -176,7 +184,7 @@ def text_of(content: Content) -> str:
 def _message(wire: _WireMessage) -> Message:
     is_call = wire.role == Role.ASSISTANT and bool(wire.tool_calls or wire.function_call)
     name = wire.name if isinstance(wire.name, str) and wire.role == Role.USER else ""
-    return Message(wire.role, text_of(wire.content), is_tool_traffic=is_call or wire.role in _TOOL_ROLES, name=name)
+    return Message(wire.role, text_of(wire.content), is_tool_traffic=is_call or wire.role in TOOL_ROLES, name=name)
 
 
 def _texts(parts: Iterable[str | ContentPart]) -> Iterable[str]:
@@ -205,17 +213,6 @@ def objects_of(raw: msgspec.Raw | memoryview, decoder: msgspec.json.Decoder[_Obj
         raise NoConversation from None
 
 
-def string_of(text: bytes, member: Member | None) -> str:
-    """The member's string; "" if there is no member or it is not a string."""
-    if member is None or text[member.value] != ord('"'):
-        return ""
-    return str(_ANY.decode(value_of(text, member)))
-
-
-def is_filled_list(text: bytes, member: Member | None) -> bool:
-    return member is not None and text[member.value] == ord("[") and not _EMPTY_LIST.match(text, member.value)
-
-
 # Notes
 
 
@@ -226,7 +223,7 @@ def _system_message(at: int, text: str) -> Splice:
 def appended(text: bytes, message: tuple[int, int], addition: str, *, part_type: bytes = b"text") -> Splice:
     """The splice that appends `addition` to the content of a message, whatever its form."""
     members = members_of(text, *message)
-    content = next((member for member in reversed(members) if member.name == "content"), None)
+    content = last_named(members, "content")
     if content is None:
         end = members[-1].end
         return Splice(end, end, b',"content":' + quoted(addition))
@@ -235,7 +232,7 @@ def appended(text: bytes, message: tuple[int, int], addition: str, *, part_type:
         blank_line = b"\\n\\n" if inside > content.value + 1 else b""
         return Splice(inside, inside, blank_line + quoted(addition)[1:-1])
     if text[content.value] == ord("["):
-        comma = b"" if _EMPTY_LIST.match(text, content.value) else b","
+        comma = b"," if is_filled_list(text, content) else b""
         return Splice(inside, inside, comma + b'{"type":"%s","text":' % part_type + quoted(addition) + b"}")
     return Splice(content.value, content.end, quoted(addition))  # null
 
@@ -245,12 +242,11 @@ def quoted(text: str) -> bytes:
     return msgspec.json.encode(text.encode(errors="replace").decode())
 
 
-class _Completions:
-    """`ApiShape` for chat completions: a note is a system message of its own, or goes into the client's first one."""
+class _Completions(ApiShape):
+    """A note is a system message of its own, or goes into the client's first one."""
 
     path = PATH
     is_bound_by_templates = True
-    has_chains = False
 
     def conversation(self, text: bytes, last: Mapping[str, Member]) -> Conversation | None:
         if "messages" not in last:
@@ -263,20 +259,16 @@ class _Completions:
             return None
         return conversation_of(text, last, tuple(map(_message, wire)), tools=("tools", "functions"))
 
-    def chain(self, text: bytes, last: Mapping[str, Member]) -> Chain:
-        return NO_CHAIN
-
     def spans(self, request: ChatRequest) -> list[tuple[int, int]]:
         messages = request.member("messages")
         assert messages is not None, "a conversation has messages"
         return items_of(request.text, messages.value, messages.end)
 
     def insertions(self, request: ChatRequest, notes: Sequence[Note]) -> list[Splice]:
-        assert request.conversation is not None, "a note needs a conversation"
         spans = self.spans(request)
         merged = "\n\n".join(note.text for note in notes if note.before is None)
         edits: list[Splice] = []
-        if merged and request.conversation.messages[0].role in SYSTEM_ROLES:
+        if merged and begins_with_system(request):
             edits.append(appended(request.text, spans[0], merged))
         elif merged:
             edits.append(_system_message(spans[0][0], merged))
@@ -294,10 +286,8 @@ class _Completions:
     def refusable(self, request: ChatRequest, notes: Sequence[Note]) -> Placement | None:
         if any(note.before for note in notes):
             return Placement.BEFORE_LAST_USER
-        if not notes or request.conversation is None:
-            return None
-        joins_the_clients = notes[0].before is None and request.conversation.messages[0].role in SYSTEM_ROLES
+        joins_the_clients = not notes or (notes[0].before is None and begins_with_system(request))
         return None if joins_the_clients else Placement.SYSTEM
 
 
-COMPLETIONS: ApiShape = _Completions()
+COMPLETIONS = _Completions()

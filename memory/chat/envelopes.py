@@ -63,7 +63,9 @@ class Envelopes:
     def own_words(self, text: str) -> str:
         """The same object if there is nothing to leave out."""
         if text.lstrip().startswith(TASK):  # with a question beside found pages, or about the chat
-            return _last_inside(text, self.own) if any(f"</{one}>" in text for one in self.own) else _task(text)
+            if any(f"</{one}>" in text for one in self.own):
+                return _last_inside(text, self.own)
+            return "" if CHAT in text else text
         rest = text
         for _ in range(ELEMENTS_MAX):
             found = next((span for name in self.not_own if (span := _element(rest, name))), None)
@@ -118,7 +120,3 @@ def _last_inside(text: str, names: Iterable[str]) -> str:
     closes, name = max((text.rfind(f"</{one}>"), one) for one in names)
     opens = text.rfind(f"<{name}>", 0, closes)
     return text[opens + len(name) + 2 : closes].strip() if opens >= 0 else text
-
-
-def _task(text: str) -> str:
-    return "" if CHAT in text else text

@@ -10,7 +10,6 @@ import unicodedata
 from itertools import groupby
 
 from markdown_it import MarkdownIt
-from markdown_it.token import Token
 
 SHAPELESS_MAX = 8  # invisible characters that a text may have; bidirectional scripts need a few
 RUN_MIN = 3  # invisible characters in a row; emoji have two: a selector and a joiner
@@ -104,15 +103,11 @@ def _has_unseen_markup(message: str) -> bool:
     if "<" not in message and "]:" not in message:
         return False
     noted: dict[str, dict[str, dict[str, str]]] = {}
-    tokens = _markdown.parse(message, noted)
-    if any(_is_unseen(token.content) for one in tokens for token in (one, *(one.children or ())) if _is_html(token)):
+    tokens = [token for one in _markdown.parse(message, noted) for token in (one, *(one.children or ()))]
+    if any(token.type in ("html_block", "html_inline") and _is_unseen(token.content) for token in tokens):
         return True
     references = noted.get("references", {}).values()
     return any(one["href"] in UNSEEN_TARGETS and _is_said(one["title"]) for one in references)
-
-
-def _is_html(token: Token) -> bool:
-    return token.type in ("html_block", "html_inline")
 
 
 def _is_unseen(html: str) -> bool:

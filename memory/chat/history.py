@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from memory.chat.completions import SYSTEM_ROLES, ChatRequest
-from memory.chat.json_spans import Splice
+from memory.chat.api_shape import SYSTEM_ROLES
+from memory.chat.completions import TOOL_ROLES, ChatRequest
+from memory.chat.json_spans import UNREADABLE, Splice
 from memory.chat.token_estimate import PARTS_BESIDES_TEXT
 from memory.model import CompactedHistory, Role
 
-_TALK = (Role.USER, Role.ASSISTANT, Role.TOOL, "function")
+_TALK = (Role.USER, Role.ASSISTANT, *TOOL_ROLES)
 _OPAQUE_KINDS = ("item_reference", "compaction")  # they stand for content that only the server has
 
 
@@ -67,7 +68,7 @@ def clean_cuts(request: ChatRequest) -> frozenset[int]:
         for part in parts:
             _tie(pairs, part, index)
         is_opaque = not parts or message.role not in _TALK or parts[0].type in _OPAQUE_KINDS
-        if is_opaque or _holds_more(sent):
+        if is_opaque or any(kind in sent for kind in PARTS_BESIDES_TEXT):
             opaque_from = min(opaque_from, index)
     bounds = [(at, pairs.answered.get(name, len(conversation.messages))) for name, at in pairs.made.items()]
     orphans = [at for name, at in pairs.answered.items() if name not in pairs.made]
@@ -125,12 +126,8 @@ def _parts(sent: bytes) -> list[_WirePart]:
         content = bytes(part.content)
         has_blocks = content.startswith(b"[") and b"tool_use" in content
         return [part, *(_PARTS.decode(content) if has_blocks else ())]
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         return []
-
-
-def _holds_more(sent: bytes) -> bool:
-    return any(kind in sent for kind in PARTS_BESIDES_TEXT)
 
 
 def is_clean(request: ChatRequest, cut: int) -> bool:

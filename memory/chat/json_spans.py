@@ -18,6 +18,7 @@ MEMBERS_MAX = 10_000  # of one object; a name takes about 250 bytes of memory, a
 _QUOTE = ord('"')
 _KEY = re.compile(rb'[{,\s]*+("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*+:\s*+', re.DOTALL)
 _GAP = re.compile(rb"[\[,\s]*+")
+_EMPTY_LIST = re.compile(rb"\[\s*+\]")
 _NO_NUMBER = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|NaN|Infinity', re.DOTALL)  # or a string, which may hold one
 _HEX = b"[0-9a-fA-F]"
 # An escaped surrogate after an even number of backslashes: a proper pair (kept), or a lone one.
@@ -80,6 +81,8 @@ class _Counted:
 _Named = dict[_Name, msgspec.Raw]
 _SKIP = msgspec.json.Decoder(msgspec.Raw)
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
+_STRING = msgspec.json.Decoder(str)
+UNREADABLE = (msgspec.DecodeError, RecursionError)
 
 
 def parsed(body: bytes) -> tuple[bytes, list[Member]]:
@@ -160,8 +163,26 @@ def items_of(text: bytes, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def value_of(text: bytes, member: Member) -> memoryview:
-    """The bytes of a member's value."""
     return memoryview(text)[member.value : member.end]
+
+
+def last_named(members: Sequence[Member], name: str) -> Member | None:
+    """The member of that name; of repeated ones the last, as servers have it."""
+    return next((member for member in reversed(members) if member.name == name), None)
+
+
+def string_of(text: bytes, member: Member | None) -> str:
+    """The member's string; "" if there is no member or it is not a string."""
+    return "" if member is None or text[member.value] != _QUOTE else _STRING.decode(value_of(text, member))
+
+
+def is_filled(text: bytes, member: Member | None) -> bool:
+    """Whether a string or a list has any content."""
+    return bool(string_of(text, member)) or is_filled_list(text, member)
+
+
+def is_filled_list(text: bytes, member: Member | None) -> bool:
+    return member is not None and text[member.value] == ord("[") and not _EMPTY_LIST.match(text, member.value)
 
 
 def removals(members: Sequence[Member], names: Collection[str]) -> list[Splice]:

@@ -16,24 +16,24 @@ from functools import partial
 
 import msgspec
 
-from memory.chat.api_shape import NO_CHAIN, ApiShape, Chain, KeyMaterial
-from memory.chat.completions import (
-    MESSAGES_MAX,
-    SYSTEM_ROLES,
-    UNREADABLE,
-    ChatRequest,
-    NoConversation,
-    conversation_of,
-    is_filled_list,
-    object_of,
-    objects_of,
-    quoted,
-    string_of,
-)
+from memory.chat.api_shape import ApiShape, KeyMaterial
+from memory.chat.completions import MESSAGES_MAX, ChatRequest, NoConversation, conversation_of, object_of, objects_of
 from memory.chat.envelopes import KNOWN
-from memory.chat.json_spans import Member, NotJson, Splice, edited, items_of, members_of, removals, value_of
-from memory.chat.notes_in_messages import BLANK_LINE, Span, into_message, last_named
-from memory.model import Conversation, Message, Note, Placement, Role
+from memory.chat.json_spans import (
+    UNREADABLE,
+    Member,
+    NotJson,
+    Splice,
+    edited,
+    is_filled,
+    items_of,
+    last_named,
+    members_of,
+    removals,
+    value_of,
+)
+from memory.chat.notes_in_messages import BLANK_LINE, Span, into_member, into_message
+from memory.model import Conversation, Message, Note, Role
 
 PATH = "/v1/messages"
 TOOL_CALL, TOOL_RESULT = "tool_use", "tool_result"
@@ -63,12 +63,8 @@ _BLOCK = msgspec.json.Decoder(_WireBlock)
 _STRING = msgspec.json.Decoder(str)
 
 
-class _Messages:
-    """`memory.chat.api_shape.ApiShape` for Messages."""
-
+class _Messages(ApiShape):
     path = PATH
-    is_bound_by_templates = False
-    has_chains = False
 
     def conversation(self, text: bytes, last: Mapping[str, Member]) -> Conversation | None:
         """`system`, if it says anything, is its first message."""
@@ -78,19 +74,16 @@ class _Messages:
             return None
         return conversation_of(text, last, messages)
 
-    def chain(self, text: bytes, last: Mapping[str, Member]) -> Chain:
-        return NO_CHAIN
-
     def spans(self, request: ChatRequest) -> list[tuple[int, int]]:
         messages, system = request.member("messages"), request.member("system")
         assert messages is not None, "a conversation has messages"
-        before = [(system.value, system.end)] if system is not None and _is_filled(request.text, system) else []
+        before = [(system.value, system.end)] if is_filled(request.text, system) and system is not None else []
         return [*before, *items_of(request.text, messages.value, messages.end)]
 
     def insertions(self, request: ChatRequest, notes: Sequence[Note]) -> list[Splice]:
         spans, text = self.spans(request), request.text
         merged = BLANK_LINE.join(note.text for note in notes if note.before is None)
-        edits = [_into_system(request, merged)] if merged else []
+        edits = [into_member(request, "system", merged, beside="messages")] if merged else []
         stays_ahead = partial(_stays_ahead, text)
         return edits + [
             into_message(text, spans[note.before], note.text, part_type=b"text", is_passed_over=stays_ahead)
@@ -104,22 +97,11 @@ class _Messages:
         messages = zip(request.conversation.messages, self.spans(request), strict=True)
         return [_material(request.text, span, message.role) for message, span in messages]
 
-    def refusable(self, request: ChatRequest, notes: Sequence[Note]) -> Placement | None:
-        """There is a system message of our own only if `system` is added for the notes."""
-        assert request.conversation is not None
-        begins_with_system = request.conversation.messages[0].role in SYSTEM_ROLES
-        is_made = any(note.before is None for note in notes) and not begins_with_system
-        return Placement.SYSTEM if is_made else None
 
-
-MESSAGES: ApiShape = _Messages()
+MESSAGES = _Messages()
 
 
 # Reading
-
-
-def _is_filled(text: bytes, system: Member) -> bool:
-    return bool(string_of(text, system)) or is_filled_list(text, system)
 
 
 def _system(text: bytes, member: Member | None) -> tuple[Message, ...]:
@@ -205,17 +187,3 @@ def _stays_ahead(text: bytes, part: Span) -> bool:
     block = object_of(text[slice(*part)], _BLOCK)
     is_said = bool(block.said.strip())
     return block.type == TOOL_RESULT or (is_said and not KNOWN.own_words(block.said).strip())
-
-
-def _into_system(request: ChatRequest, addition: str) -> Splice:
-    text, system, messages = request.text, request.member("system"), request.member("messages")
-    assert messages is not None, "a conversation has messages"
-    if system is None:
-        return Splice(messages.start, messages.start, b'"system":' + quoted(addition) + b",")
-    if not _is_filled(text, system):  # null, "" or []
-        return Splice(system.value, system.end, quoted(addition))
-    inside = system.end - 1
-    following = quoted(BLANK_LINE + addition)  # servers join blocks without a gap
-    if text[system.value] == ord('"'):
-        return Splice(inside, inside, following[1:-1])
-    return Splice(inside, inside, b',{"type":"text","text":' + following + b"}")

@@ -1,11 +1,13 @@
-"""Inserts a note at the head of the text of a user's message, for APIs in which notes are no messages of their own."""
+"""Inserts notes for APIs in which they are no messages of their own: at the head of the text of a user's message, or at
+the end of the instructions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from memory.chat.completions import TEXT_PARTS, quoted, string_of
-from memory.chat.json_spans import Member, NotJson, Splice, items_of, members_of
+from memory.chat.completions import TEXT_PARTS, ChatRequest, quoted
+from memory.chat.json_spans import Member, NotJson, Splice, is_filled, items_of, last_named, members_of, string_of
 
 BLANK_LINE = "\n\n"
 
@@ -56,6 +58,16 @@ def prefixed(quote: int, note: str) -> Splice:
     return Splice(quote + 1, quote + 1, quoted(note + BLANK_LINE)[1:-1])
 
 
-def last_named(members: Sequence[Member], name: str) -> Member | None:
-    """The member of that name; of repeated ones the last, as servers have it."""
-    return next((member for member in reversed(members) if member.name == name), None)
+def into_member(request: ChatRequest, name: str, addition: str, *, beside: str) -> Splice:
+    """Appends to a string or blocks of the body, replaces null or what is empty, or adds the member before `beside`."""
+    text, member, other = request.text, request.member(name), request.member(beside)
+    assert other is not None, "a conversation has it"
+    if member is None:
+        return Splice(other.start, other.start, b'"%s":' % name.encode() + quoted(addition) + b",")
+    if not is_filled(text, member):
+        return Splice(member.value, member.end, quoted(addition))
+    inside = member.end - 1
+    following = quoted(BLANK_LINE + addition)  # servers join blocks without a gap
+    if text[member.value] == ord('"'):
+        return Splice(inside, inside, following[1:-1])
+    return Splice(inside, inside, b',{"type":"text","text":' + following + b"}")

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from memory.chat.json_spans import Member, value_of
+from memory.chat.json_spans import UNREADABLE, Member, string_of, value_of
 from memory.model import MEMORY_TYPES, Placement, RequestOptions
 
 CONTEXT = "memory_context"
@@ -28,9 +28,8 @@ TOKEN_BUDGET_MAX = 2_000
 
 _Id: TypeAlias = str | int  # a number is the id of its digits
 _ID = msgspec.json.Decoder(_Id | None)
-_STRING = msgspec.json.Decoder(str)
+_FLAG = msgspec.json.Decoder(bool | None)
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_UNREADABLE = (msgspec.DecodeError, RecursionError)
 _NULL = msgspec.Raw(b"null")
 
 
@@ -66,27 +65,19 @@ def own_fields(body: bytes, text: bytes, last: Mapping[str, Member]) -> OwnField
     for name in (CONTEXT, CONFIG):
         if name in last and value_of(body, last[name]) != value_of(text, last[name]):
             context, problems = None, (name,)  # lone surrogates: two such ids would become equal; or no-numbers
-    match _flag(text, last.get(AUTO_STORE)):
-        case "false":
+    try:
+        if AUTO_STORE in last and _FLAG.decode(value_of(text, last[AUTO_STORE])) is False:
             options = replace(options, auto_store=False)
-        case "":
-            problems += (AUTO_STORE,)
+    except UNREADABLE:
+        problems += (AUTO_STORE,)
     if problems:
         return OwnFields(context, RequestOptions(enabled=False, auto_store=False), problems, "")
     return OwnFields(context, options, (), _named_user(body, text, last))
 
 
-def _flag(text: bytes, member: Member | None) -> str:
-    """The literal in the body, "null" for an absent member, and "" for anything but a flag."""
-    if member is None:
-        return "null"
-    found = bytes(value_of(text, member))
-    return found.decode() if found in (b"true", b"false", b"null") else ""
-
-
 def _named_user(body: bytes, text: bytes, last: Mapping[str, Member]) -> str:
     """`metadata.user_id`, else `user`. "" for lone surrogates: two such ids would become equal."""
-    for name, read_one in (("metadata", _user_of_metadata), ("user", _string)):
+    for name, read_one in (("metadata", _user_of_metadata), ("user", string_of)):
         member = last.get(name)
         found = read_one(text, member)
         if found and member is not None:
@@ -113,13 +104,9 @@ def _without_session(user: str) -> str:
         return account or device_id
     try:
         device = _DEVICE.decode(user) if user.startswith("{") else None
-    except (*_UNREADABLE, UnicodeEncodeError):
+    except (*UNREADABLE, UnicodeEncodeError):
         return user
     return user if device is None else device.account_uuid or device.device_id
-
-
-def _string(text: bytes, member: Member | None) -> str:
-    return "" if member is None or text[member.value] != ord('"') else _STRING.decode(value_of(text, member))
 
 
 def _user_of_metadata(text: bytes, member: Member | None) -> str:
@@ -127,7 +114,7 @@ def _user_of_metadata(text: bytes, member: Member | None) -> str:
         return ""
     try:
         found = _ID.decode(_FIELDS.decode(value_of(text, member)).get("user_id", _NULL))
-    except _UNREADABLE:
+    except UNREADABLE:
         return ""
     return "" if found is None else str(found)
 
@@ -161,7 +148,7 @@ def _known_fields(
         return None, ()
     try:
         fields = _FIELDS.decode(value_of(text, member))
-    except _UNREADABLE:
+    except UNREADABLE:
         return None, (name,)
     values: dict[str, Any] = {}
     problems = [] if fields.keys() <= decoders.keys() else [*unknown]
@@ -170,7 +157,7 @@ def _known_fields(
             continue
         try:
             value = decoder.decode(fields[key])
-        except _UNREADABLE:
+        except UNREADABLE:
             problems.append(f"{name}.{key}")
             continue
         if value is not None:

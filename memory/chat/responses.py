@@ -17,12 +17,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from memory.chat.api_shape import NO_CHAIN, ApiShape, Chain, KeyMaterial
+from memory.chat.api_shape import NO_CHAIN, ApiShape, Chain, KeyMaterial, begins_with_system
 from memory.chat.completions import (
     MESSAGES_MAX,
-    SYSTEM_ROLES,
     TEXT_PARTS,
-    UNREADABLE,
     ChatRequest,
     Content,
     NoConversation,
@@ -30,13 +28,11 @@ from memory.chat.completions import (
     conversation_of,
     object_of,
     objects_of,
-    quoted,
-    string_of,
     text_of,
 )
-from memory.chat.json_spans import Member, Splice, items_of, value_of
-from memory.chat.notes_in_messages import BLANK_LINE, into_message
-from memory.model import Conversation, Message, Note, Placement, Role
+from memory.chat.json_spans import UNREADABLE, Member, Splice, items_of, string_of, value_of
+from memory.chat.notes_in_messages import BLANK_LINE, into_member, into_message
+from memory.model import Conversation, Message, Note, Role
 
 PATH = "/v1/responses"
 BESIDE = "item"  # the role of items of unknown kinds
@@ -64,11 +60,8 @@ _CONTENT = msgspec.json.Decoder(Content)
 _CONVERSATION = msgspec.json.Decoder(str | _WireConversation | None)
 
 
-class _Responses:
-    """`memory.chat.api_shape.ApiShape` for Responses."""
-
+class _Responses(ApiShape):
     path = PATH
-    is_bound_by_templates = False
     has_chains = True
 
     def conversation(self, text: bytes, last: Mapping[str, Member]) -> Conversation | None:
@@ -122,14 +115,8 @@ class _Responses:
         ]
         return [b"\x1e".join((request.chain.held_under.encode(errors="surrogatepass"), material[0])), *material[1:]]
 
-    def refusable(self, request: ChatRequest, notes: Sequence[Note]) -> Placement | None:
-        """There is a system message of our own only if `instructions` are added for the notes."""
-        assert request.conversation is not None
-        is_made = any(note.before is None for note in notes) and not _begins_with_system(request.conversation)
-        return Placement.SYSTEM if is_made else None
 
-
-RESPONSES: ApiShape = _Responses()
+RESPONSES = _Responses()
 
 
 # Reading
@@ -196,20 +183,8 @@ def _is_plain(text: bytes, place: tuple[int, int]) -> bool:
 # Writing
 
 
-def _begins_with_system(conversation: Conversation) -> bool:
-    return conversation.messages[0].role in SYSTEM_ROLES
-
-
 def _merged(request: ChatRequest, places: Sequence[tuple[int, int]], addition: str) -> Splice:
-    """Appends `addition` to the instructions, or to the first system message, or adds it as instructions."""
-    assert request.conversation is not None
-    text, instructions, said = request.text, request.member("instructions"), request.member("input")
-    assert said is not None
-    if _begins_with_system(request.conversation):
-        if text[places[0][0]] != ord('"'):
-            return appended(text, places[0], addition, part_type=_PART_TYPE)
-        end = places[0][1] - 1
-        return Splice(end, end, quoted(BLANK_LINE + addition)[1:-1])
-    if instructions is not None:  # null, or ""
-        return Splice(instructions.value, instructions.end, quoted(addition))
-    return Splice(said.start, said.start, b'"instructions":' + quoted(addition) + b",")
+    """Appends `addition` to the system message that `input` begins with, or to the instructions, or adds these."""
+    if begins_with_system(request) and request.text[places[0][0]] != ord('"'):
+        return appended(request.text, places[0], addition, part_type=_PART_TYPE)
+    return into_member(request, "instructions", addition, beside="input")

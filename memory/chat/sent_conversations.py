@@ -1,4 +1,5 @@
-"""Computes the keys by which a conversation is recognised when a client sends it again. Pure.
+"""Computes the keys by which a conversation is recognised when a client sends it again, and the session that a request
+names. Pure.
 
 A key is a hash of user, project, agent and all messages up to one of the user's, as the client sends them. System
 messages, our notes and tool traffic do not count: clients change or drop them between two requests. An edited message
@@ -22,6 +23,7 @@ from memory.model import (
     Scope,
     SentConversation,
     SentExchange,
+    is_valid_id,
 )
 from memory.model.exchanges import folded, is_distinctive, words_of
 
@@ -108,3 +110,30 @@ def _bounded(groups: Sequence[_Group]) -> tuple[SentExchange, ...]:
         said, answer = (tuple(group.said), group.answer) if room >= 0 else ((), "")
         exchanges.append(SentExchange(group.keys[-1], said, answer, group.occurrence))
     return tuple(reversed(exchanges))
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSession:
+    """`session_id`: of the turn, if nothing else is known. `is_given`: the client or the server has fixed it.
+
+    `continues`: the name of an earlier exchange, whose session replaces it if that exchange is known; or "".
+    """
+
+    session_id: str
+    is_given: bool = False
+    continues: str = ""
+
+
+def named_session(scope: Scope, request: ChatRequest, *, turn_id: str) -> NamedSession:
+    """In this order: the client's session id; the conversation stored by the server; the session of the response that
+    the request continues, hence of the first response of the chain; otherwise a new one, drawn from the turn's id.
+    """
+    if scope.session_id:
+        return NamedSession(scope.session_id, is_given=True, continues="")
+    if is_valid_id(request.chain.conversation_id):
+        return NamedSession(request.chain.conversation_id, is_given=True)
+    return NamedSession(new_session_id(turn_id), continues=request.chain.previous_response_id)
+
+
+def new_session_id(turn_id: str) -> str:
+    return "s-" + hashlib.sha256(turn_id.encode()).hexdigest()[:32]

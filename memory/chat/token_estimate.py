@@ -12,7 +12,8 @@ import string
 
 import numpy as np
 
-from memory.chat.completions import SYSTEM_ROLES, ChatRequest, message_bytes
+from memory.chat.api_shape import SYSTEM_ROLES
+from memory.chat.completions import ChatRequest, message_bytes
 from memory.chat.json_spans import value_of
 
 MESSAGE_TOKENS = 8.0  # role and marks of a chat template
@@ -33,11 +34,7 @@ _WORD_BYTES_MAX = 1_000  # of a text; what is longer and has no space is the dat
 def _weights() -> np.ndarray[tuple[int], np.dtype[np.float32]]:
     weights = np.full(256, _SIGN, dtype=np.float32)
     weights[128:] = _BEYOND_ASCII
-    for characters, weight in (
-        (string.ascii_letters, _LETTER),
-        (string.digits, _DIGIT),
-        (string.whitespace, _SPACE),
-    ):
+    for characters, weight in ((string.ascii_letters, _LETTER), (string.digits, _DIGIT), (string.whitespace, _SPACE)):
         weights[np.frombuffer(characters.encode(), dtype=np.uint8)] = weight
     return weights
 
@@ -46,7 +43,6 @@ _WEIGHTS = _weights()
 
 
 def estimated_tokens(text: str) -> float:
-    """Tokens of a text."""
     return _weighed(text.encode(errors="replace"))
 
 

@@ -6,10 +6,12 @@ again (with a conversation stored by the server it does not). Texts are cut; not
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
-from memory.chat.completions import ChatRequest, Content, text_of
-from memory.chat.json_spans import NotJson
+from memory.chat.completions import TOOL_ROLES, ChatRequest, Content, text_of
+from memory.chat.json_spans import UNREADABLE, NotJson
 from memory.chat.messages import TOOL_CALL, TOOL_RESULT
 from memory.model import Role, ToolMessage
 
@@ -17,8 +19,6 @@ ITEMS_MAX = 100  # looked at, from the end; a request brings a few
 CONTENT_CHARACTERS_MAX = 5_000  # more than what is stored of a text, so that no part of a secret is at its end
 
 _NULL = msgspec.Raw(b"null")
-_UNREADABLE = (msgspec.DecodeError, RecursionError)
-_RESULT_ROLES = ("tool", "function")
 
 
 class _Called(msgspec.Struct, gc=False):
@@ -72,10 +72,10 @@ def tool_messages(request: ChatRequest) -> tuple[ToolMessage, ...]:
                 results = brought + results
             else:
                 break
-    except (*_UNREADABLE, NotJson):
+    except (*UNREADABLE, NotJson):
         return ()
     names = {call.call_id: call.name for call in calls if call.call_id}
-    return (*calls, *(_named(result, names.get(result.call_id, "")) for result in results))
+    return (*calls, *(replace(one, name=one.name or names.get(one.call_id, "")) for one in results))
 
 
 def _calls_of(item: _Item) -> list[ToolMessage]:
@@ -96,7 +96,7 @@ def _call(call_id: str, called: _Called) -> ToolMessage:
 
 
 def _results_of(item: _Item) -> list[ToolMessage]:
-    if item.role in _RESULT_ROLES:
+    if item.role in TOOL_ROLES:
         return [ToolMessage(item.name or "", _text(item.content), item.tool_call_id or "", is_result=True)]
     if item.type is not None and item.type.endswith("_call_output"):
         return [ToolMessage(item.name or "", _text(item.output), item.call_id or "", is_result=True)]
@@ -114,13 +114,9 @@ def _blocks(item: _Item) -> list[_Item]:
     return _BLOCKS.decode(content) if has_any else []
 
 
-def _named(result: ToolMessage, name: str) -> ToolMessage:
-    return ToolMessage(result.name or name, result.content, result.call_id, is_result=True)
-
-
 def _text(raw: msgspec.Raw) -> str:
     """A string or parts with text as text, anything else as its JSON; cut."""
     try:
         return text_of(_CONTENT.decode(raw))[:CONTENT_CHARACTERS_MAX]
-    except _UNREADABLE:
+    except UNREADABLE:
         return bytes(raw).decode(errors="replace")[:CONTENT_CHARACTERS_MAX]

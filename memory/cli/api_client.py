@@ -100,7 +100,7 @@ def pages_of(
 
 def listed_memories(client: httpx.Client, path: str, parameters: dict[str, str], *, limit: int) -> list[dict[str, Any]]:
     """The first of the list, at most `limit`; facts of one sentence next to one another, of any pages."""
-    from memory.model.sentences import together
+    from memory.model.memories import together
 
     pages = pages_of(client, path, "memories", parameters | {"limit": str(min(limit, PAGE_MEMORIES))})
     found = list(islice((memory for one in pages for memory in one["memories"]), limit))

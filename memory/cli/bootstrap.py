@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from typer import Argument, BadParameter, Option, echo
 
 from memory.cli.customer_columns import ColumnOptions
-from memory.cli.options import ConfigOption, JsonOption
+from memory.cli.options import ApiOption, ConfigOption, JsonOption
 from memory.cli.output import print_json, print_result, print_table, progress_bar
 from memory.errors import BadInput
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from memory.cli.memory_rows import MemoryRow
 
 SHOWN_OF_DRY_RUN = 5
+FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,7 @@ class StoringOptions:
     """How memories from elsewhere are stored."""
 
     is_dry: Annotated[bool, Option("--dry-run", help="Check all rows and show the first; store nothing.")] = False
-    api: Annotated[str | None, Option(help="Base URL of the REST API. [default: http://127.0.0.1:API_PORT]")] = None
+    api: ApiOption = None
     config: ConfigOption = None
     as_json: JsonOption = False
 
@@ -107,10 +108,7 @@ def _show(rows: Sequence[MemoryRow], incomplete: int, *, as_json: bool) -> None:
 
 
 def _format_of(file: Path) -> str:
-    match file.suffix.lower():
-        case ".csv":
-            return "csv"
-        case ".jsonl" | ".ndjson":
-            return "jsonl"
-        case _:
-            raise BadParameter(f"{file.name} ends neither in .csv nor in .jsonl: say which with --format")
+    found = FORMATS.get(file.suffix.lower())
+    if found is None:
+        raise BadParameter(f"{file.name} ends neither in .csv nor in .jsonl: say which with --format")
+    return found

@@ -34,10 +34,7 @@ class ColumnOptions:
     def pieces(self) -> list[tuple[str, str]]:
         """Literal text and the column after it. Raises `BadInput` for anything but plain names in braces."""
         try:
-            parsed = [
-                (text, name, spec, conversion)
-                for text, name, spec, conversion in string.Formatter().parse(self.content_template)
-            ]
+            parsed = list(string.Formatter().parse(self.content_template))
         except ValueError as error:
             raise BadInput(f"--content-template {self.content_template!r:.80}: {error}") from None
         for _, name, spec, conversion in parsed:

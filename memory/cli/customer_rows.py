@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from memory.api.times import time_of
+from memory.api.views import time_of
 from memory.cli.customer_columns import ColumnOptions
 from memory.cli.memory_rows import MemoryRow, RowProblems
 from memory.errors import BadInput
@@ -26,7 +26,9 @@ def csv_rows(lines: Iterable[str], needed: Iterable[str], problems: RowProblems)
     reader = csv.DictReader(lines, strict=True)
     try:
         known = list(reader.fieldnames or ())
-        _refuse_missing(known, needed, "the first line")
+        if missing := [name for name in needed if name not in known]:
+            have = ", ".join(known)[:400] or "none"
+            raise BadInput(f"the first line has no column {missing[0]!r}; it has {have}")
         for row in reader:
             if None in row or None in row.values():
                 problems.found.append(f"line {reader.line_num}: it has another number of values than the first line")
@@ -100,9 +102,3 @@ def _memory_row(
     )
     digest = hashlib.sha256(msgspec.json.encode([user_id, *identity])).hexdigest()
     return MemoryRow(user_id, memory, f"bootstrap:{digest[:32]}", where)
-
-
-def _refuse_missing(known: list[str], needed: Iterable[str], where: str) -> None:
-    for name in needed:
-        if name not in known:
-            raise BadInput(f"{where} has no column {name!r}; it has {', '.join(known)[:400] or 'none'}")

@@ -1,4 +1,5 @@
-"""`memproxy erase`: erases everything of a user and waits until files are rewritten, or looks for what is left of one.
+"""`memproxy erase`: erases everything of a user and waits until files are rewritten, or looks for what is left of one;
+and `opt-out` and `opt-in`, a user's switch for all of memory.
 
 Erasing calls the REST API, which enforces access; the look reads files and servers, and needs no part to run.
 """
@@ -14,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import BadParameter, Exit, Option, confirm, echo
 
-from memory.cli.options import ConfigOption, JsonOption, YesOption
-from memory.cli.output import print_json, waiting_for
+from memory.cli.options import ApiOption, ApiOptions, ConfigOption, JsonOption, YesOption
+from memory.cli.output import print_json, print_result, waiting_for
 from memory.errors import BadSetting
 from memory.settings.loader import from_process
 
@@ -44,7 +45,7 @@ class EraseOptions:
     ] = None
     is_waiting: Annotated[bool, Option("--wait", help="Until files are rewritten.")] = False
     yes: YesOption = False
-    api: Annotated[str | None, Option(help="Base URL of the REST API. [default: http://127.0.0.1:API_PORT]")] = None
+    api: ApiOption = None
     config: ConfigOption = None
     as_json: JsonOption = False
 
@@ -117,3 +118,19 @@ def _verify(options: EraseOptions, user: str) -> None:
             echo(f"erasures whose files are not rewritten yet: {found.waiting}; verify again once they are")
     if not found.is_clean:
         raise Exit(FOUND_CODE)
+
+
+def opt_out(options: ApiOptions) -> None:
+    """Switch memory off for a user: nothing is recalled, recorded or learnt. What is stored stays until forgotten."""
+    _changed("PUT", options)
+
+
+def opt_in(options: ApiOptions) -> None:
+    """Switch memory on again for a user who has opted out."""
+    _changed("DELETE", options)
+
+
+def _changed(method: str, options: ApiOptions) -> None:
+    state = options.asked(method, "/v1/memory/opt-out")
+    sentence = f"opted out since {state['opted_out_since']}" if state["opted_out"] else "memory is on"
+    print_result(state, sentence, as_json=options.as_json)

@@ -1,13 +1,14 @@
 """`memproxy eval`: scores memory on a file of records, with the code that chats and the worker use.
 
 Parses arguments, shows progress, and writes the results. It computes no figures itself, and touches neither the store
-nor the turn log of a running product.
+nor the turn log of a running product; only `holdout` reads that.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +19,7 @@ from urllib.parse import urlsplit
 import msgspec
 from typer import Argument, BadParameter, Option, echo
 
-from memory.cli.options import ConfigOption, command, group
+from memory.cli.options import ConfigOption, JsonOption, command, group
 from memory.cli.output import print_json, print_table, progress_bar
 from memory.errors import BadInput
 from memory.settings import ExternalModel, ModelEndpoint, Settings
@@ -31,6 +32,15 @@ _Read: TypeAlias = Callable[[Path], Sequence[Any]]
 _LearningEvaluation: TypeAlias = Callable[..., Coroutine[None, None, Result]]
 """Records, a sandbox, and `progress` → figures."""
 
+DAY = 86_400.0
+FIGURE_LABELS = {
+    "corrected": "conversations with a correction",
+    "repeated_facts": "conversations that repeat a known fact",
+    "follow_ups": "follow-ups per conversation",
+    "turns": "turns per conversation",
+    "answer_tokens": "tokens per answer (estimated)",
+    "note_tokens": "tokens per note",
+}
 LISTING_SECONDS = 10.0
 ANSWER_SECONDS = 120.0  # of one answer: evaluations also run on slow machines
 ANSWER_TOKENS = 1_500
@@ -239,7 +249,7 @@ async def _learning(
     """The figures of learning, and the cost of its model calls, if any."""
     from prometheus_client import CollectorRegistry
 
-    from memory.evaluation.costs import costs, now_seconds
+    from memory.evaluation.costs import costs
     from memory.processes import composition
     from memory.processes.reader_parts import open_readers
     from memory.processes.sandbox import open_sandbox
@@ -253,9 +263,9 @@ async def _learning(
         composition.open_embedder(chosen) as embedder,
         open_sandbox(chosen, readers, embedder=embedder, metrics=metrics) as sandbox,
     ):
-        began = now_seconds()
+        began = time.monotonic()
         result = await evaluate(records, sandbox, progress=advance)
-        return {**result, **costs(metrics.registry, turns=result["turns"], seconds=now_seconds() - began)}
+        return {**result, **costs(metrics.registry, turns=result["turns"], seconds=time.monotonic() - began)}
 
 
 async def _recall(settings: Settings, file: Path, advance: _Advance) -> Result:
@@ -300,7 +310,7 @@ def _evaluated(name: str, evaluation: _Evaluation, file: Path, options: Evaluati
     if options.markdown_path is not None:
         _write(options.markdown_path, markdown(result))
     if options.is_kept or options.report_name:
-        from memory.processes.report_parts import kept_report
+        from memory.processes.sandbox import kept_report
 
         kept = asyncio.run(kept_report(settings, name, file, tables(result), named=options.report_name or ""))
         echo(f"kept as report {kept}", err=True)
@@ -312,3 +322,46 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise BadInput(f"cannot write {str(path)!r}: {error.strerror}") from error
+
+
+# What notes changed, from the record of a deployment in which conversations are held out
+
+
+@command(evaluate)
+def holdout(
+    *,
+    days: Annotated[float, Option(help="Only turns of the last days.")] = 30.0,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Compare conversations that got notes with those that memory.holdout.share kept without.
+
+    Reads stored turns and receipts, and changes nothing. Intervals are of 95 %; a difference is held out minus noted.
+    """
+    report = asyncio.run(_holdout_report(from_process(config, {}), days=days))
+    if as_json:
+        print_json(report)
+        return
+    arms = ("noted", "held_out", "difference")
+    counts = [(name, *(report[arm][name] for arm in arms[:2]), "") for name in ("conversations", "questions")]
+    figures = [(label, *(_shown(report[arm][name]) for arm in arms)) for name, label in FIGURE_LABELS.items()]
+    print_table(("", "noted", "held out", "difference"), [*counts, *figures], is_right=True)
+    if report["mixed"]:
+        echo(f"{report['mixed']} conversations with both arms are left out.", err=True)
+
+
+async def _holdout_report(settings: Settings, *, days: float) -> dict[str, Any]:
+    from memory.evaluation.holdout import holdout_report  # imported here, as in all commands: `--help` must not wait
+    from memory.processes.composition import SYSTEM_CLOCK
+    from memory.processes.state_parts import open_holdouts
+
+    async with open_holdouts(settings) as record:
+        return holdout_report([turn async for turn in record.turns(since=SYSTEM_CLOCK() - days * DAY)])
+
+
+def _shown(estimate: dict[str, float | None]) -> str:
+    if estimate["value"] is None:
+        return "-"
+    if estimate["low"] is None:
+        return f"{estimate['value']:.2f}"
+    return f"{estimate['value']:.2f} [{estimate['low']:.2f}, {estimate['high']:.2f}]"

@@ -18,11 +18,9 @@ from typer import Argument, BadParameter, Exit, Option, Typer, confirm, echo
 
 from memory.cli.bootstrap import bootstrap
 from memory.cli.doctor import doctor
-from memory.cli.erase import erase
+from memory.cli.erase import erase, opt_in, opt_out
 from memory.cli.eval import evaluate
-from memory.cli.holdout import holdout
 from memory.cli.mcp import mcp
-from memory.cli.opt_outs import opt_in, opt_out
 from memory.cli.options import (
     MEMORIES,
     OPERATION,
@@ -38,7 +36,7 @@ from memory.cli.options import (
     command,
     group,
 )
-from memory.cli.output import print_json, print_memories, print_table, progress_bar, waiting_for
+from memory.cli.output import print_memories, print_rows, progress_bar, waiting_for
 from memory.cli.prepare import prepare
 from memory.cli.projects import projects
 from memory.cli.sessions import sessions
@@ -63,7 +61,6 @@ _Part = Callable[[Settings, asyncio.Event], Awaitable[None]]
 StatusName: TypeAlias = Literal["active", "superseded", "archived", "raw", "all"]
 
 commands = Typer(help="Memory commands: parts that run alone, and the operator's tools.", **STYLE)
-command(evaluate)(holdout)
 commands.add_typer(evaluate, name="eval", rich_help_panel=OPERATION)
 commands.add_typer(upkeep, name="upkeep", rich_help_panel=OPERATION)
 command(commands, panel=OPERATION)(prepare)
@@ -181,8 +178,6 @@ def search(
     claim: ClaimOptions,
 ) -> None:
     """Show what a chat that asks QUERY would be given, best first."""
-    from memory.cli.api_client import answer_of
-
     fields: dict[str, Any] = {
         "project_id": asking.project,
         "session_id": asking.session,
@@ -190,8 +185,7 @@ def search(
     }
     fields |= {"limit": asking.limit, "token_budget": asking.token_budget}
     body = {"query": query} | {name: value for name, value in fields.items() if value} | claim.given()
-    with options.client() as client:
-        found = answer_of(client.post("/v1/memory/search", json=body))
+    found = options.asked("POST", "/v1/memory/search", body)
     print_memories(found["memories"], as_json=options.as_json)
 
 
@@ -274,21 +268,18 @@ def turns(
     as_json: JsonOption = False,
 ) -> None:
     """Show the conversation record of a user, oldest first."""
-    from memory.api.times import time_text
+    from memory.api.views import time_text
 
     async def collect(library: Library) -> list[Turn]:
         return [turn async for turn in library.turns(user, session)]
 
     found = _with_library(config, collect)
-    if as_json:
-        print_json({"turns": found})
-    else:
-        rows = [(time_text(t.at), t.scope.session_id, t.status.value, _said(t), t.answer) for t in found]
-        print_table(["at", "session", "status", "user", "assistant"], rows)
-
-
-def _said(turn: Turn) -> str:
-    return "\n".join(message.content for message in turn.messages)
+    said = ["\n".join(message.content for message in turn.messages) for turn in found]
+    rows = [
+        (time_text(turn.at), turn.scope.session_id, turn.status.value, words, turn.answer)
+        for turn, words in zip(found, said, strict=True)
+    ]
+    print_rows({"turns": found}, ["at", "session", "status", "user", "assistant"], rows, as_json=as_json)
 
 
 dlq = group("Dead letters: windows of turns that could not be learnt.")
@@ -301,20 +292,18 @@ AllOption: TypeAlias = Annotated[bool, Option("--all", help="All dead letters.")
 @command(dlq, "list")
 def dlq_list(*, config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """Show the dead letters, each with the reason of its last failure."""
-    from memory.api.times import time_text
+    from memory.api.views import time_text
 
     async def collect(library: Library) -> list[DeadLetter]:
         return await library.operator.dead_letters(limit=DEAD_LETTERS_MAX)
 
     found = _with_library(config, collect)
-    if as_json:
-        print_json({"dead_letters": found})
-    else:
-        rows = [
-            (x.window_id, x.user_id, x.session_id, len(x.turn_ids), x.attempts, time_text(x.buried_at), x.reason)
-            for x in found
-        ]
-        print_table(["window", "user", "session", "turns", "attempts", "buried at", "reason"], rows)
+    rows = [
+        (x.window_id, x.user_id, x.session_id, len(x.turn_ids), x.attempts, time_text(x.buried_at), x.reason)
+        for x in found
+    ]
+    columns = ["window", "user", "session", "turns", "attempts", "buried at", "reason"]
+    print_rows({"dead_letters": found}, columns, rows, as_json=as_json)
 
 
 @command(dlq, "replay")

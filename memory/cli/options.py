@@ -35,6 +35,9 @@ ConfigOption: TypeAlias = Annotated[
     Path | None, Option("--config", help="YAML file with settings. None is read unless named.")
 ]
 JsonOption: TypeAlias = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
+ApiOption: TypeAlias = Annotated[
+    str | None, Option("--api", help="Base URL of the REST API. [default: http://127.0.0.1:API_PORT]")
+]
 YesOption: TypeAlias = Annotated[bool, Option("--yes", help="Do not ask.")]
 
 
@@ -52,7 +55,7 @@ class ApiOptions:
     """The options of every tool that calls the REST API for one user."""
 
     user: Annotated[str, Option(help="Whose memories.")]
-    api: Annotated[str | None, Option(help="Base URL of the REST API. [default: http://127.0.0.1:API_PORT]")] = None
+    api: ApiOption = None
     config: ConfigOption = None
     as_json: JsonOption = False
 
@@ -60,6 +63,13 @@ class ApiOptions:
         from memory.cli.api_client import api_client
 
         return api_client(self.config, self.api, self.user)
+
+    def asked(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """What one call answers. Raises the API's error."""
+        from memory.cli.api_client import answer_of
+
+        with self.client() as client:
+            return answer_of(client.request(method, path, json=body))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

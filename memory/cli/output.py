@@ -81,6 +81,14 @@ def print_table(
         echo(line)
 
 
+def print_rows(content: object, columns: Sequence[str], rows: Sequence[Sequence[object]], *, as_json: bool) -> None:
+    """The JSON, or else a table that says the same."""
+    if as_json:
+        print_json(content)
+    else:
+        print_table(columns, rows)
+
+
 def print_memories(memories: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
     """As REST returned them; with their scores, if they have some, and with their authors, if some are shared. In a
     terminal the facts of a sentence that follow one another stand below it.

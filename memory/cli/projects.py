@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from typer import Argument, BadParameter, Option, confirm, echo
 
 from memory.cli.options import PAGE_MEMORIES, ApiOptions, YesOption, command, group
-from memory.cli.output import print_json, print_memories, print_result, print_table
+from memory.cli.output import print_json, print_memories, print_result, print_rows, print_table
 
 PATH = "/v1/memory/projects"
 INVITATIONS = "/v1/memory/invitations"
@@ -24,14 +24,14 @@ projects = group("Shared projects: list them, show one with its members and memo
 @command(projects, "list")
 def list_projects(options: ApiOptions) -> None:
     """Show the shared projects of which the user is a member."""
-    _show_projects(_asked(options, "GET", PATH)["projects"], options)
+    _show_projects(options.asked("GET", PATH)["projects"], options)
 
 
 @command(projects)
 def show(project: ProjectArgument, options: ApiOptions) -> None:
     """Show a project with its members and who is invited, who came first first."""
-    found = _asked(options, "GET", _path(project))
-    found |= _asked(options, "GET", _path(project, "members"))
+    found = options.asked("GET", _path(project))
+    found |= options.asked("GET", _path(project, "members"))
     if options.as_json:
         print_json(found)
         return
@@ -59,7 +59,7 @@ def memories(
 @command(projects)
 def create(project: ProjectArgument, options: ApiOptions) -> None:
     """Create a project, which the user owns. What users stored under this id before stays private to each."""
-    _show_projects([_asked(options, "POST", PATH, {"project_id": project})], options)
+    _show_projects([options.asked("POST", PATH, {"project_id": project})], options)
 
 
 @command(projects)
@@ -67,7 +67,7 @@ def delete(project: ProjectArgument, options: ApiOptions, *, yes: YesOption = Fa
     """Delete a project with all memories in it, whoever wrote them. For its owner."""
     if not yes:
         confirm(f"Delete the project {project!r} with all of its memories for good?", abort=True, err=True)
-    _show_count(_asked(options, "DELETE", _path(project)), options)
+    _show_count(options.asked("DELETE", _path(project)), options)
 
 
 @command(projects)
@@ -79,7 +79,7 @@ def add(
     role: Annotated[RoleName, Option(help="What they may do.")] = "viewer",
 ) -> None:
     """Invite somebody, or change a member's role. For owner and admins; only the owner makes admins."""
-    made = _asked(options, "PUT", _path(project, "members", member), {"role": role})
+    made = options.asked("PUT", _path(project, "members", member), {"role": role})
     state = "" if made["joined_at"] else "invited as "
     print_result(made, f"{made['user_id']}: {state}{made['role']}", as_json=options.as_json)
 
@@ -89,7 +89,7 @@ def remove(project: ProjectArgument, member: MemberArgument, options: ApiOptions
     """Remove a member, withdraw an invitation, or leave the project. What they shared stays."""
     if not yes:
         confirm(f"Remove {member!r} from the project {project!r}?", abort=True, err=True)
-    _show_count(_asked(options, "DELETE", _path(project, "members", member)), options)
+    _show_count(options.asked("DELETE", _path(project, "members", member)), options)
 
 
 @command(projects)
@@ -97,31 +97,28 @@ def transfer(project: ProjectArgument, member: MemberArgument, options: ApiOptio
     """Make another member the owner, and the user an admin. For the owner."""
     if not yes:
         confirm(f"Make {member!r} the owner of the project {project!r}?", abort=True, err=True)
-    _show_projects([_asked(options, "POST", _path(project, "owner"), {"user_id": member})], options)
+    _show_projects([options.asked("POST", _path(project, "owner"), {"user_id": member})], options)
 
 
 @command(projects)
 def invitations(options: ApiOptions) -> None:
     """Show the invitations that the user has not answered, latest first."""
-    found = _asked(options, "GET", INVITATIONS)
-    if options.as_json:
-        print_json(found)
-        return
+    found = options.asked("GET", INVITATIONS)
     shown = ("id", "project_id", "role", "invited_by", "invited_at")
     rows = [[one[field] for field in shown] for one in found["invitations"]]
-    print_table(["id", "project", "role", "invited by", "invited at"], rows)
+    print_rows(found, ["id", "project", "role", "invited by", "invited at"], rows, as_json=options.as_json)
 
 
 @command(projects)
 def accept(invitation: InvitationArgument, options: ApiOptions) -> None:
     """Accept an invitation: the user becomes a member of that project."""
-    _show_projects([_asked(options, "POST", f"{_path(invitation, base=INVITATIONS)}/accept")], options)
+    _show_projects([options.asked("POST", f"{_path(invitation, base=INVITATIONS)}/accept")], options)
 
 
 @command(projects)
 def decline(invitation: InvitationArgument, options: ApiOptions) -> None:
     """Decline an invitation."""
-    _show_count(_asked(options, "DELETE", _path(invitation, base=INVITATIONS)), options)
+    _show_count(options.asked("DELETE", _path(invitation, base=INVITATIONS)), options)
 
 
 def _path(*parts: str, base: str = PATH) -> str:
@@ -132,20 +129,9 @@ def _path(*parts: str, base: str = PATH) -> str:
     return "/".join((base, *map(quoted, parts)))
 
 
-def _asked(options: ApiOptions, method: str, path: str, body: dict[str, str] | None = None) -> dict[str, Any]:
-    from memory.cli.api_client import answer_of
-
-    with options.client() as client:
-        return answer_of(client.request(method, path, json=body))
-
-
 def _show_projects(found: list[dict[str, Any]], options: ApiOptions) -> None:
-    if options.as_json:
-        print_json({"projects": found})
-    else:
-        print_table(
-            ["project", "role", "created at"], [(one["project_id"], one["role"], one["created_at"]) for one in found]
-        )
+    rows = [(one["project_id"], one["role"], one["created_at"]) for one in found]
+    print_rows({"projects": found}, ["project", "role", "created at"], rows, as_json=options.as_json)
 
 
 def _show_count(answer: dict[str, Any], options: ApiOptions) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from typer import Argument, FileBinaryWrite, Option, confirm, echo
 
 from memory.cli.options import ApiOptions, YesOption, command, group
-from memory.cli.output import print_json, print_result, print_table, progress_bar
+from memory.cli.output import print_json, print_result, print_rows, print_table, progress_bar
 
 PAGE_SESSIONS = 100
 PAGE_MESSAGES = 500
@@ -29,21 +29,12 @@ def list_sessions(options: ApiOptions, *, limit: Annotated[int, Option(min=1, he
     with options.client() as client:
         pages = pages_of(client, "/v1/memory/sessions", "sessions", {"limit": str(min(limit, PAGE_SESSIONS))})
         found = list(islice((one for page in pages for one in page["sessions"]), limit))
-    if options.as_json:
-        print_json({"sessions": found})
-        return
     rows = [
-        (
-            one["id"],
-            one["status"],
-            one["last_at"],
-            one["turns"],
-            ", ".join(one["agent_ids"]),
-            one["title"],
-        )
+        (one["id"], one["status"], one["last_at"], one["turns"], ", ".join(one["agent_ids"]), one["title"])
         for one in found
     ]
-    print_table(["session", "status", "last at", "turns", "agents", "title"], rows)
+    columns = ["session", "status", "last at", "turns", "agents", "title"]
+    print_rows({"sessions": found}, columns, rows, as_json=options.as_json)
 
 
 @command(sessions)

@@ -38,7 +38,7 @@ def token(
     as_json: JsonOption = False,
 ) -> None:
     """Make a service token for the program NAME. It is shown once; settings hold its hash only."""
-    from memory.api.service_tokens import TOKEN_PREFIX
+    from memory.api.identity import TOKEN_PREFIX
 
     if any_user == bool(users):
         raise BadInput("say whose memories it may use: --user for each of them, or --any-user")

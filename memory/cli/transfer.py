@@ -12,6 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Literal
 
@@ -37,6 +38,11 @@ COUNTED = (
     "messages",
     "raw_words",
 )  # by the API, in each call of an import
+LINES_PER_CALL_MAX = 200
+BYTES_PER_CALL_MAX = 1_000_000  # of several lines; a longer one goes by itself
+LINE_BYTES_MAX = 16 << 20  # as the API takes it
+HEADER_BYTES_MAX = 4_096
+_HEADER_KIND = b'"memproxy-export"'
 MEM0_LIMITS = (20, 100)  # of `get_all()`, by release
 ROUTER_ROWS_MAX = 500_000  # all are checked before any is stored, in about 1 GiB
 ROUTER_COLLECTION = "agentic_memory"  # as the router calls it unless told otherwise
@@ -141,7 +147,6 @@ def import_(
 
 def _import_own(path: Path, user: str, storing: StoringOptions) -> None:
     from memory.cli.api_client import answer_of, api_client, stopped_by
-    from memory.cli.export_files import header_of, line_batches
 
     header, size = header_of(path), path.stat().st_size
     count = sum(len(line) > 1 for batch in line_batches(path) for line in batch.lines)  # refuses before it sends
@@ -193,11 +198,10 @@ def _import_foreign(path: Path | None, user: str, router: tuple[str, str], stori
 async def _router_memories(uri: str, collection: str, user: str, problems: RowProblems) -> Iterator[MemoryRow]:
     from prometheus_client import CollectorRegistry
 
-    from memory.adapters.milvus.router_collection import RouterRow, router_rows
+    from memory.adapters.milvus.ordered_rows import RouterRow, router_rows
     from memory.cli.foreign_rows import router_memory_rows
     from memory.processes.from_settings import milvus_access
     from memory.runtime.metrics import Metrics
-    from memory.settings.loader import from_process
 
     stored: list[RouterRow] = []
     access, metrics = milvus_access(from_process(None, {})), Metrics(CollectorRegistry())
@@ -206,3 +210,55 @@ async def _router_memories(uri: str, collection: str, user: str, problems: RowPr
         if len(stored) > ROUTER_ROWS_MAX:
             raise BadInput(f"{collection} has more than {ROUTER_ROWS_MAX} memories: import user by user, with --user")
     return router_memory_rows(stored, problems)
+
+
+# The file that `memproxy export` wrote, in batches that single calls of the API can take
+
+
+@dataclass(frozen=True, slots=True)
+class LineBatch:
+    """Lines with their ends, empty ones too. `first_line`: the number of the first in the file."""
+
+    first_line: int
+    lines: tuple[bytes, ...]
+
+
+def header_of(path: Path) -> bytes:
+    """The file's first line, which every call repeats. Raises `BadInput` if it is none of an export."""
+    with path.open("rb") as lines:
+        header = lines.readline(HEADER_BYTES_MAX)
+    if _HEADER_KIND not in header:
+        raise BadInput(f"line 1 of {path.name} is not the line that an export begins with")
+    return header.rstrip(b"\r\n") + b"\n"
+
+
+def line_batches(path: Path) -> Iterator[LineBatch]:
+    """All lines after the header. Raises `BadInput` for a line that is none of an export."""
+    batch: list[bytes] = []
+    first = number = 2
+    size = 0
+    with path.open("rb") as lines:
+        next(lines, None)
+        for number, line in enumerate(lines, start=2):
+            whole = _checked(line, number, path.name)
+            if batch and (len(batch) == LINES_PER_CALL_MAX or size + len(whole) > BYTES_PER_CALL_MAX):
+                yield LineBatch(first, tuple(batch))
+                batch, first, size = [], number, 0
+            batch.append(whole)
+            size += len(whole)
+    yield LineBatch(first, tuple(batch))
+
+
+def _checked(line: bytes, number: int, name: str) -> bytes:
+    """The line with its end."""
+    import msgspec
+
+    if not line.strip():
+        return b"\n"
+    try:
+        msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+    except msgspec.DecodeError as error:
+        raise BadInput(f"line {number} of {name} is not a JSON object: {error}") from None
+    if len(line) > LINE_BYTES_MAX:
+        raise BadInput(f"line {number} of {name} has more than {LINE_BYTES_MAX} bytes")
+    return line if line.endswith(b"\n") else line + b"\n"

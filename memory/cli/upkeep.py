@@ -103,7 +103,7 @@ async def _run(
     # Here, as in all commands: adapters take seconds to import, and `--help` should not.
     from memory.learn.upkeep import EVERY_TASK
     from memory.processes import composition
-    from memory.processes.upkeep_parts import open_upkeep
+    from memory.processes.background_parts import open_upkeep
 
     steps: list[RetentionStep] = []
     async with composition.open_parts(settings) as parts, open_upkeep(parts) as looking_after:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, NotRequired
 
 from memory.evaluation.extraction import LearningRecord, MatcherRecord, found, matches, read_learning
-from memory.evaluation.records import Progress, ignore_progress
+from memory.evaluation.records import Progress, counted, ignore_progress
 from memory.evaluation.sandbox import Data, Learnt, Sandbox
 from memory.evaluation.score import share
 from memory.model import Memory
@@ -39,10 +39,7 @@ async def evaluate_adversarial(
 
     Raises `LearningFailed`, `Unavailable`.
     """
-    results: list[dict[str, Any]] = []
-    for number, record in enumerate(records, 1):
-        results.append(score_adversarial(record, await sandbox.learn(record)))
-        progress(number, len(records))
+    results = [score_adversarial(record, await sandbox.learn(record)) for record in counted(records, progress)]
     by_kind = {kind: [result for result in results if result["kind"] == kind] for kind in KINDS}
     beside = [result for result in by_kind["secret"] if result["expected"]]
     return {

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from prometheus_client import CollectorRegistry
 
 ROLE = "memory_extraction"
-
-
-def now_seconds() -> float:
-    """A clock for measuring durations only."""
-    return time.monotonic()
 
 
 def costs(registry: CollectorRegistry, *, turns: int, seconds: float) -> dict[str, Any]:

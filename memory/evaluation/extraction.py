@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, TypeVar
 
-from memory.evaluation.records import MessageRecord, Progress, ignore_progress, read_records, seconds
+from memory.evaluation.records import MessageRecord, Progress, counted, ignore_progress, read_records, seconds
 from memory.evaluation.sandbox import Data, Learnt, Sandbox
-from memory.evaluation.score import share
+from memory.evaluation.score import by_group, share
 from memory.model import Memory, Role, Turn
 
 PATTERN_FIELDS = frozenset({"all", "any", "forbid", "tolerate", "forbid_store", "stale", "must", "must_not"})
@@ -105,15 +106,16 @@ async def evaluate_extraction(
     records: Sequence[Data], sandbox: Sandbox, *, progress: Progress = ignore_progress
 ) -> dict[str, Any]:
     """The figures over all records, by language, and per record. Raises `LearningFailed`, `Unavailable`."""
-    results: list[dict[str, Any]] = []
-    for number, record in enumerate(records, 1):
-        results.append(score_extraction(record, await sandbox.learn(record)))
-        progress(number, len(records))
-    languages = sorted({result["lang"] for result in results})
+    results = [score_extraction(record, await sandbox.learn(record)) for record in counted(records, progress)]
+    return learning_figures(results, _figures)
+
+
+def learning_figures(results: Sequence[Data], figures: Callable[[Sequence[Data]], Data]) -> dict[str, Any]:
+    """The figures over all records and by language, and the records."""
     return {
-        **_figures(results),
+        **figures(results),
         "turns": sum(result["turns"] for result in results),
-        "by_language": {name: _figures([r for r in results if r["lang"] == name]) for name in languages},
+        "by_language": by_group(results, itemgetter("lang"), figures),
         "per_record": results,
     }
 

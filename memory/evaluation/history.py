@@ -15,15 +15,16 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict
 
 import msgspec
 
 from memory.errors import BadInput
-from memory.evaluation.records import Progress, file_bytes, ignore_progress
+from memory.evaluation.records import Progress, counted, file_bytes, ignore_progress
 from memory.evaluation.sandbox import Data, Learnt, Sandbox, exchanges_of, scope_of, turn_id
-from memory.evaluation.score import mean, share
+from memory.evaluation.score import by_group, mean, share
 from memory.model import Memory, MemoryStatus, RequestOptions
 from memory.ports import Tokens
 from memory.recall.notes.injection import note_line, sentence_line
@@ -184,17 +185,15 @@ async def evaluate_history(
     """
     results: list[dict[str, Any]] = []
     superseded: list[dict[str, str | None]] = []
-    for number, history in enumerate(histories, 1):
+    for history in counted(histories, progress):
         learnt = await sandbox.learn({"id": _RECORD, "sessions": history.sessions})
         found = await sandbox.search(learnt, history.question, history.asked_at, FOUND_WITHIN)
         note = await sandbox.note(learnt, history.question, history.asked_at)
         results.append(score_history(history, learnt, found=found, note=note, tokens=tokens))
         superseded += [{"id": history.id, **pair} for pair in superseded_pairs(learnt)]
-        progress(number, len(histories))
-    types = sorted({result["type"] for result in results})
     return {
         **_figures(results),
-        "by_type": {name: _figures([r for r in results if r["type"] == name]) for name in types},
+        "by_type": by_group(results, itemgetter("type"), _figures),
         "superseded": superseded,
         "per_record": results,
     }

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from memory.errors import BadInput
-from memory.evaluation.records import Progress, ignore_progress, read_records
+from memory.evaluation.records import Progress, counted, ignore_progress, read_records
 from memory.evaluation.sandbox import Data, Learnt, Sandbox
-from memory.evaluation.score import share
+from memory.evaluation.score import by_group, share
 from memory.model import Memory, Role
 
 ANSWER = "OK."
@@ -102,10 +103,7 @@ async def evaluate_messages(
 
     Raises `LearningFailed`, `Unavailable`.
     """
-    results: list[dict[str, Any]] = []
-    for number, message in enumerate(messages, 1):
-        results.append(score_message(message, await sandbox.learn(_record(message))))
-        progress(number, len(messages))
+    results = [score_message(one, await sandbox.learn(_record(one))) for one in counted(messages, progress)]
     return {
         **_figures(results),
         "turns": sum(result["turns"] for result in results),
@@ -167,9 +165,8 @@ def _is_verbatim(memory: Memory, recorded: Sequence[str]) -> bool:
 
 
 def _grouped(results: Sequence[Data], field: str) -> dict[str, dict[str, float | int | None]]:
-    """Figures by that field, in alphabetical order; without groups if no record has it."""
-    names = sorted({result[field] for result in results})
-    return {name: _figures([r for r in results if r[field] == name]) for name in names if names != [""]}
+    """Figures by that field; without groups if no record has it."""
+    return by_group(results, itemgetter(field), _figures) if any(result[field] for result in results) else {}
 
 
 def _figures(results: Sequence[Data]) -> dict[str, float | int | None]:

@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from memory.evaluation.dataset import USER, RecallCase, Talk, TalkQuestion, holds_talks, read_recall, read_talks
-from memory.evaluation.records import Progress, ignore_progress
+from memory.evaluation.records import Progress, counted, ignore_progress
 from memory.evaluation.score import (
     CHARACTERS_PER_TOKEN,
     TALK_RECALL_AT,
+    by_group,
     evidence_recall,
     figures,
-    grouped,
     mean,
     score_case,
     within_budget,
@@ -42,7 +42,7 @@ from memory.model import (
 from memory.ports import Embedder
 from memory.recall.query import build_query
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.features import ranking_features
+from memory.recall.ranking.features import add_vector_features, text_features
 from memory.recall.ranking.ranking import CANDIDATES_MAX, Budget, Ranked, rank, select
 from memory.recall.ranking.weights import DEFAULT_RANKING, RankingWeights
 
@@ -74,26 +74,22 @@ async def _evaluate_facts(
     cases: Sequence[RecallCase], embedder: Embedder, ranking: RankingWeights, progress: Progress
 ) -> dict[str, Any]:
     scored = []
-    for done, case in enumerate(cases, start=1):
+    for case in counted(cases, progress):
         query = _query(case)
         vectors = await _embedded([memory.content for memory in case.memories], embedder)
         asked = await _embedded([query.text], embedder, as_query=True)
         corpus = _corpus(case.memories, vectors, embedder.dimension)
         ranked = rank(corpus, Question(query, _SCOPE, case.now), asked[query.text], ranking=ranking)
-        chosen = _chosen(ranked)
         places = {memory.id: place for place, memory in enumerate(case.memories)}
-        returned = [places[candidate.memory.id] for candidate in chosen.candidates]
-        scored.append((case, score_case(case, returned), returned))
-        progress(done, len(cases))
-    pairs = [(case, score) for case, score, _ in scored]
+        scored.append(score_case(case, [places[candidate.memory.id] for candidate in _chosen(ranked).candidates]))
     return {
         "kind": "facts",
-        "all": figures([score for _, score in pairs]),
-        "by_language": grouped(pairs, lambda case: case.language),
-        "by_tag": grouped(pairs, lambda case: case.tag),
+        "all": figures(scored),
+        "by_language": by_group(scored, lambda score: score.case.language, figures),
+        "by_tag": by_group(scored, lambda score: score.case.tag, figures),
         "records": [
-            {"id": case.id, "returned": returned, "recall@5": score.recall[5] if score.recall else None}
-            for case, score, returned in scored
+            {"id": one.case.id, "returned": one.returned, "recall@5": one.recall[5] if one.recall else None}
+            for one in scored
         ],
     }
 
@@ -132,7 +128,7 @@ def _orders(
     asked, layout = Question(Query(question.text), _SCOPE, talk.asked_at), corpus.prepare()
     places = {memory.id: place for place, memory in enumerate(talk.memories)}
     rows = np.array([places[memory.id] for memory in layout.memories])
-    evidence = ranking_features(corpus, layout, asked, vector, needs=ranking.needs)
+    evidence = add_vector_features(corpus, text_features(corpus, layout, asked), vector, needs=ranking.needs)
     cosine, words = evidence.cosine, evidence.arrays["lexical"]
     fused = _FUSED_DENSE * _standard(cosine) + _FUSED_WORDS * _standard(words)
     ranked = rank(corpus, asked, vector, ranking=ranking)

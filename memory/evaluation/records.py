@@ -6,7 +6,7 @@ The types of records are next to the evaluations that use them.
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NotRequired, TypeAlias, TypedDict, TypeVar
@@ -20,6 +20,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of finished records or questions, and the total."""
 
+_Item = TypeVar("_Item")
 _Shape = TypeVar("_Shape")
 _Built = TypeVar("_Built")
 
@@ -34,6 +35,13 @@ class MessageRecord(TypedDict):
 
 def ignore_progress(done: int, total: int) -> None:
     """Progress that is not shown."""
+
+
+def counted(items: Sequence[_Item], progress: Progress) -> Iterator[_Item]:
+    """Each of them; whenever the next one is asked for, one more is finished."""
+    for number, item in enumerate(items, start=1):
+        yield item
+        progress(number, len(items))
 
 
 def file_bytes(path: Path) -> bytes:

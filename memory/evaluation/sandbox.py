@@ -32,7 +32,8 @@ from memory.model import (
 )
 from memory.ports import MemoryFilter, MemoryStore
 from memory.recall.stages import RecallOutcome
-from memory.service.library import PLAIN, LibraryTurns, Searcher
+from memory.service.library import PLAIN, Searcher
+from memory.service.service_parts import LibraryTurns
 
 TURN_SECONDS = 1.0  # between two turns of a session, whose times are not in the records
 MEMORIES_MAX = 10_000  # of one record; more than any has

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from memory.evaluation.dataset import RecallCase, TalkQuestion
 from memory.model import MemoryStatus
@@ -17,11 +18,16 @@ RECALL_AT = (3, 5, 8)
 TALK_RECALL_AT = (5, 10)
 CHARACTERS_PER_TOKEN = 4.2  # as in published figures on these talks
 
+_Result = TypeVar("_Result")
+_Figures = TypeVar("_Figures")
+
 
 @dataclass(frozen=True, slots=True)
 class CaseScore:
     """One record. Figures that do not apply to it (recall without relevant memories, abstention with some) are None."""
 
+    case: RecallCase
+    returned: Sequence[int]
     recall: Mapping[int, float] | None
     precision: float | None
     reciprocal_rank: float | None
@@ -37,9 +43,11 @@ def score_case(case: RecallCase, returned: Sequence[int]) -> CaseScore:
         for position in counted
     )
     if not case.relevant:
-        return CaseScore(None, None, None, abstained=not counted, leaked_superseded=leaked)
+        return CaseScore(case, returned, None, None, None, abstained=not counted, leaked_superseded=leaked)
     first = next((rank for rank, position in enumerate(counted, start=1) if position in case.relevant), 0)
     return CaseScore(
+        case,
+        returned,
         recall={k: len(case.relevant & set(counted[:k])) / min(k, len(case.relevant)) for k in RECALL_AT},
         precision=len(case.relevant & set(counted)) / len(counted) if counted else 0.0,
         reciprocal_rank=1 / first if first else 0.0,
@@ -61,13 +69,13 @@ def figures(scores: Sequence[CaseScore]) -> dict[str, float | int | None]:
     }
 
 
-def grouped(
-    scores: Iterable[tuple[RecallCase, CaseScore]], group: Callable[[RecallCase], str]
-) -> dict[str, dict[str, float | int | None]]:
-    """The same figures per group, in alphabetical order."""
-    found: dict[str, list[CaseScore]] = defaultdict(list)
-    for case, score in scores:
-        found[group(case)].append(score)
+def by_group(
+    results: Iterable[_Result], group: Callable[[_Result], str], figures: Callable[[list[_Result]], _Figures]
+) -> dict[str, _Figures]:
+    """The figures of each group, in alphabetical order."""
+    found: dict[str, list[_Result]] = defaultdict(list)
+    for result in results:
+        found[group(result)].append(result)
     return {name: figures(found[name]) for name in sorted(found)}
 
 

@@ -7,13 +7,13 @@ the report and are not scored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
-from memory.evaluation.records import MessageRecord, Progress, ignore_progress, read_records
-from memory.evaluation.score import share
+from memory.evaluation.records import MessageRecord, Progress, counted, ignore_progress, read_records
+from memory.evaluation.score import by_group, share
 from memory.model import Conversation, Message, Role, Vector
 from memory.ports import Embedder
 from memory.recall.query import build_query
@@ -64,10 +64,9 @@ async def evaluate_signals(
     await training.run()
     classifier = training.current()
     decisions = []
-    for number, case in enumerate(cases, start=1):
+    for case in counted(cases, progress):
         [vector] = await embedder.embed([build_query(case.conversation).text], is_urgent=False, as_query=True)
         decisions.append(decided(case, vector, classifier))
-        progress(number, len(cases))
     return score_signals(cases, decisions)
 
 
@@ -80,10 +79,9 @@ def score_signals(cases: Sequence[SignalCase], decisions: Sequence[Decision]) ->
     """Accuracy and both error rates: in total, by language and by label; and every wrong record."""
     pairs = list(zip(cases, decisions, strict=True))
     return {
-        "records": len(pairs),
         **_rates(pairs),
-        "by_language": _by(pairs, lambda case: case.language),
-        "by_label": _by(pairs, lambda case: case.label),
+        "by_language": by_group(pairs, lambda pair: pair[0].language, _rates),
+        "by_label": by_group(pairs, lambda pair: pair[0].label, _rates),
         "wrong": [
             {
                 "id": case.id,
@@ -99,19 +97,12 @@ def score_signals(cases: Sequence[SignalCase], decisions: Sequence[Decision]) ->
     }
 
 
-def _by(
-    pairs: Sequence[tuple[SignalCase, Decision]], key: Callable[[SignalCase], str]
-) -> Mapping[str, Mapping[str, float | int | None]]:
-    names = sorted({key(case) for case, _ in pairs})
-    chosen = {name: [pair for pair in pairs if key(pair[0]) == name] for name in names}
-    return {name: {"records": len(some), **_rates(some)} for name, some in chosen.items()}
-
-
-def _rates(pairs: Sequence[tuple[SignalCase, Decision]]) -> dict[str, float | None]:
+def _rates(pairs: Sequence[tuple[SignalCase, Decision]]) -> dict[str, float | int | None]:
     wanted = [decision.search for case, decision in pairs if case.wants_memory]
     unwanted = [decision.search for case, decision in pairs if not case.wants_memory]
     missed, needless = wanted.count(False), unwanted.count(True)
     return {
+        "records": len(pairs),
         "accuracy": share(len(pairs) - missed - needless, len(pairs)),
         "false_negative_rate": share(missed, len(wanted)),
         "false_positive_rate": share(needless, len(unwanted)),

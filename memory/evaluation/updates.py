@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypedDict
 
-from memory.evaluation.extraction import LearningRecord, MatcherRecord, found, matches, read_learning
-from memory.evaluation.records import Progress, ignore_progress, seconds
+from memory.evaluation.extraction import LearningRecord, MatcherRecord, found, learning_figures, matches, read_learning
+from memory.evaluation.records import Progress, counted, ignore_progress, seconds
 from memory.evaluation.sandbox import Data, Learnt, Sandbox
 from memory.evaluation.score import share
 from memory.model import Memory
@@ -53,19 +53,12 @@ async def evaluate_updates(
     `search`: replaces the sandbox's. Raises `LearningFailed`, `Unavailable`.
     """
     results: list[dict[str, Any]] = []
-    for number, record in enumerate(records, 1):
+    for record in counted(records, progress):
         learnt = await sandbox.learn(record)
         asked_at = seconds(record["sessions"][-1]["at"]) + PROBE_DELAY_SECONDS
         injected = await (search or sandbox.search)(learnt, record["probe"]["query"], asked_at)
         results.append(score_update(record, learnt, [memory.content for memory in injected]))
-        progress(number, len(records))
-    languages = sorted({result["lang"] for result in results})
-    return {
-        **_rates(results),
-        "turns": sum(result["turns"] for result in results),
-        "by_language": {name: _rates([r for r in results if r["lang"] == name]) for name in languages},
-        "per_record": results,
-    }
+    return learning_figures(results, _rates)
 
 
 def score_update(record: Data, learnt: Learnt, injected: Sequence[str]) -> dict[str, Any]:

@@ -11,18 +11,11 @@ from functools import cache
 from itertools import groupby, takewhile
 from typing import Literal
 
-from memory.language.content import content_of, content_words, function_words
-from memory.language.detection import candidates
-from memory.language.loader import (
-    LANGUAGES,
-    Calendar,
-    Language,
-    MalformedLanguage,
-    calendar,
-    pleasantries,
-    words,
-)
-from memory.language.phrases import PhraseMatch, PhraseTable, is_word, tokenize
+from memory.language.content import content_of
+from memory.language.content import content_words as content_words
+from memory.language.content import function_words as function_words
+from memory.language.loader import LANGUAGES, Language, calendar, words
+from memory.language.phrases import PhraseMatch, PhraseTable, candidates, is_word, tokenize
 
 Reply = Literal["yes", "no", ""]
 
@@ -140,27 +133,3 @@ def _table(language: Language, section: str, *lists: str) -> PhraseTable[str]:
     own = getattr(words(language), section)
     phrases = ((phrase, name) for name in lists or ("words",) for phrase in getattr(own, name))
     return PhraseTable(phrases, getattr(own, "unmeant", ()))
-
-
-__all__ = [
-    "LANGUAGES",
-    "Calendar",
-    "Language",
-    "MalformedLanguage",
-    "Reply",
-    "abbreviations",
-    "asked_words",
-    "bare_reply",
-    "calendar",
-    "content_words",
-    "function_words",
-    "is_asked",
-    "is_denied",
-    "is_limited",
-    "language_of",
-    "month_names",
-    "names_everything",
-    "names_previous",
-    "pleasantries",
-    "wants_several",
-]

@@ -45,27 +45,21 @@ class ItemKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CalendarItem:
-    """`number`: months from 1, weekdays from Monday = 0. `day`: year, month and day, 0 where not given.
-
-    `name`: of a unit, or of a determiner (WHICH); "word" for a month that is also a word, "short" for a short weekday,
-    "ordinal" or "signed" (8号) for a number. `is_plain`: a date even without context; for a number: may follow a month.
-    `is_joined`: preceded by an article or similar.
-    """
-
     kind: ItemKind
-    number: int = 0
+    number: int = 0  # months from 1, weekdays from Monday = 0
+    # Of a unit, or of a determiner (WHICH); "word" for a month that is also a word, "short" for a short weekday,
+    # "ordinal" or "signed" (8号) for a number
     name: str = ""
     before: frozenset[str] = frozenset()
     behind: frozenset[str] = frozenset()
-    day: tuple[int, int, int] = (0, 0, 0)
-    is_plain: bool = False
+    day: tuple[int, int, int] = (0, 0, 0)  # year, month and day, 0 where not given
+    is_plain: bool = False  # a date even without context; for a number: may follow a month
     is_capital: bool = False
-    is_joined: bool = False
+    is_joined: bool = False  # preceded by an article or similar
 
 
 OTHER = CalendarItem(ItemKind.OTHER)
 _RANGE = CalendarItem(ItemKind.MARK, before=frozenset({"range"}))
-_RELATIVE = {"day": ItemKind.DAY, "week": ItemKind.WEEK, "month": ItemKind.MONTH, "year": ItemKind.YEAR}
 _RELATIVE = {"day": ItemKind.DAY, "week": ItemKind.WEEK, "month": ItemKind.MONTH, "year": ItemKind.YEAR}
 
 
@@ -148,9 +142,8 @@ class _ItemReader:
         if digits.isdecimal() and len(digits) <= _DIGITS_MAX:
             name = "ordinal" if digits != token else ""
             is_year = len(token) == _YEAR_DIGITS and int(digits) in YEARS
-            self._append_signed(
-                self._day(int(digits), name) if not is_year else CalendarItem(ItemKind.YEAR_NUMBER, int(digits))
-            )
+            year = CalendarItem(ItemKind.YEAR_NUMBER, int(digits))
+            self._append_signed(year if is_year else self._day(int(digits), name))
             self._skip_stop()
         elif dash and _is_day(first) and _is_day(last):
             self.items += [self._day(int(first)), _RANGE, self._day(int(last))]
@@ -184,10 +177,7 @@ class _ItemReader:
 
 
 def numeric_date(token: str, order: str) -> CalendarItem | None:
-    """ "2025-03-14", "14.06.1990", "3/22"; `order` as the calendar's `numeric_order`. None for ambiguous dates.
-
-    Without a four-digit year, the context has to show that it is a date.
-    """
+    """ "2025-03-14", "14.06.1990", "3/22"; `order` as the calendar's `numeric_order`. None for ambiguous dates."""
     separator = next((sign for sign in "-/." if sign in token), "-")
     parts = token.removesuffix("t").split(separator)  # the "T" of a timestamp
     if not 2 <= len(parts) <= 3 or not all(part.isdecimal() and len(part) <= _YEAR_DIGITS for part in parts):
@@ -241,15 +231,13 @@ def _number(words: Sequence[int]) -> int:
 
 def _merged(marks: frozenset[CalendarItem]) -> CalendarItem:
     before = frozenset(label for mark in marks for label in mark.before)
-    return CalendarItem(
-        ItemKind.MARK, before=before, behind=frozenset(label for mark in marks for label in mark.behind)
-    )
+    behind = frozenset(label for mark in marks for label in mark.behind)
+    return CalendarItem(ItemKind.MARK, before=before, behind=behind)
 
 
 @cache
 def _table(language: Language) -> PhraseTable[CalendarItem]:
-    dates = calendar(language)
-    return PhraseTable(entries_of(dates), dates.unmeant)
+    return PhraseTable(entries_of(calendar(language)), calendar(language).unmeant)
 
 
 @cache
@@ -268,20 +256,16 @@ def entries_of(dates: Calendar) -> Iterator[tuple[str, CalendarItem]]:
     yield from _named(dates)
     for which in ("this", "next", "last", "coming", "latest"):
         yield from ((phrase, CalendarItem(ItemKind.WHICH, name=which)) for phrase in getattr(dates, which))
-    for kind, phrases in (
-        (ItemKind.JOINER, dates.joiners),
-        (ItemKind.EVERY, dates.every),
-        (ItemKind.VAGUE, dates.vague),
-    ):
+    own = {ItemKind.JOINER: dates.joiners, ItemKind.EVERY: dates.every, ItemKind.VAGUE: dates.vague}
+    for kind, phrases in own.items():
         yield from ((phrase, CalendarItem(kind)) for phrase in phrases)
     for label, phrases in dates.preceding.items():
         yield from ((phrase, CalendarItem(ItemKind.MARK, before=frozenset({label}))) for phrase in phrases)
     for behind, phrases in dates.following.items():
         yield from ((phrase, CalendarItem(ItemKind.MARK, behind=frozenset({behind}))) for phrase in phrases)
     yield from ((word, CalendarItem(ItemKind.COUNT, number)) for word, number in dates.numbers.items())
-    yield from (
-        (word, CalendarItem(ItemKind.NUMBER, number, name="ordinal")) for word, number in dates.ordinals.items()
-    )
+    for word, number in dates.ordinals.items():
+        yield word, CalendarItem(ItemKind.NUMBER, number, name="ordinal")
 
 
 def _named(dates: Calendar) -> Iterator[tuple[str, CalendarItem]]:

@@ -1,7 +1,11 @@
-"""The content words of a statement: names, numbers, nouns; not pronouns, articles and auxiliaries.
+"""The content words of a text, and the words by which somebody may come back to it.
 
-In scripts with spaces: words, roughly stemmed. In Chinese: pairs of adjacent characters, and single characters that
-stand alone. Deterministic.
+Content words are names, numbers, nouns; not pronouns, articles and auxiliaries. In scripts with spaces: words, roughly
+stemmed. In Chinese: pairs of adjacent characters, and single characters that stand alone.
+
+Specific words are names, numbers, dates and references, rather too many than too few: a capitalised word counts as a
+name, also a German noun, and at the beginning of a sentence any capitalised word that carries content. Scripts without
+capitals only show digits. Deterministic.
 """
 
 from __future__ import annotations
@@ -12,10 +16,8 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from itertools import chain
 
-from memory.language.detection import candidates
 from memory.language.loader import LANGUAGES, Language, Phrases, words
-from memory.language.phrases import is_clitic, is_han, is_word, spellings, tokenize
-from memory.language.text_cache import cached_by_text
+from memory.language.phrases import cached_by_text, candidates, is_clitic, is_han, is_word, spellings, tokenize
 
 # "Plan A", "room B", "A方案": a letter used as a name, not an article.
 _LETTERED = re.compile(
@@ -24,6 +26,8 @@ _LETTERED = re.compile(
 )
 _SUFFIXES = ("ations", "ation", "ingly", "ings", "ing", "edly", "ers", "ies", "ied", "es", "ed", "er", "ly", "s", "e")
 _STEM_CHARACTERS_MIN = 3
+_SENTENCE_ENDS = (".", "!", "?", ":", "…")
+_APOSTROPHES = ("'", "’")
 
 
 @cached_by_text
@@ -48,6 +52,47 @@ def content_of(tokens: Sequence[str], languages: tuple[Language, ...], without: 
         if is_kept and is_word(token) and not is_clitic(token) and not is_contracted:
             found.add(_stem(token) if token[0].isalpha() else token)
     return frozenset(found | _pairs(run))
+
+
+def specific_words(text: str) -> frozenset[str]:
+    """Names and tokens with digits, folded in case, without the punctuation around them."""
+    found: set[str] = set()
+    is_first = True
+    for word in _spaced(text).split():
+        bare = _bare(word)
+        has_digits = any(character.isdigit() for character in bare)
+        is_capitalised = len(bare) > 1 and bare[0].isupper()
+        if has_digits or (is_capitalised and (not is_first or content_words(bare))):
+            found.add(bare.casefold())
+        if bare:
+            is_first = word.endswith(_SENTENCE_ENDS)
+    return frozenset(found)
+
+
+def plain_words(text: str) -> frozenset[str]:
+    """All words as `specific_words` writes them, parts of compounds too."""
+    words = _spaced(text).split()
+    whole = {_bare(word).casefold() for word in words}
+    parts = {_bare(part).casefold() for word in words for part in word.replace("/", "-").split("-")}
+    return frozenset((whole | parts) - {""})
+
+
+def _spaced(text: str) -> str:
+    """With spaces for Han characters, which are written without: a number between them is a word."""
+    return text if text.isascii() else "".join(" " if is_han(character) else character for character in text)
+
+
+def _bare(word: str) -> str:
+    """Without punctuation and signs at both ends, and without what follows an apostrophe ("Sam's", "I'm")."""
+    begin, end = 0, len(word)
+    while begin < end and not word[begin].isalnum():
+        begin += 1
+    while end > begin and not word[end - 1].isalnum():
+        end -= 1
+    bare = word[begin:end]
+    for apostrophe in _APOSTROPHES:
+        bare = bare.partition(apostrophe)[0] or bare
+    return bare
 
 
 @cache

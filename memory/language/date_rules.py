@@ -29,17 +29,12 @@ class Days:
 
 @dataclass(frozen=True, slots=True)
 class Dated:
-    """`items[start:end]`, and the days it may mean, in order: several if year or week are open.
-
-    `is_plain`: a date even without a mark next to it. `is_weekday`: only a weekday. `is_range`: has both ends.
-    """
-
-    start: int
+    start: int  # of `items[start:end]`
     end: int
-    options: tuple[Days, ...]
-    is_plain: bool = True
-    is_weekday: bool = False
-    is_range: bool = False
+    options: tuple[Days, ...]  # the days that it may mean, in order: several if year or week are open
+    is_plain: bool = True  # a date even without a mark next to it
+    is_weekday: bool = False  # nothing else
+    is_range: bool = False  # has both ends
 
 
 Options = tuple[Days, ...]
@@ -66,14 +61,8 @@ def _dated_at(items: Sequence[CalendarItem], start: int, said: date) -> Dated | 
         rule = _RULES.get(name)
         options = rule(row, said) if rule is not None else None
         if options is not None:
-            return Dated(
-                start,
-                start + length,
-                options,
-                is_plain=_is_plain(name, row),
-                is_weekday=name == "d",
-                is_range=name in _RANGES,
-            )
+            is_plain = _is_plain(name, row)
+            return Dated(start, start + length, options, is_plain, is_weekday=name == "d", is_range=name in _RANGES)
     return None
 
 
@@ -102,25 +91,19 @@ def _numeric(row: Sequence[CalendarItem], said: date) -> Options | None:
     return _days(said, month, day=day, year=year)
 
 
-def _relative_day(row: Sequence[CalendarItem], said: date) -> Options | None:
-    return (_one(said + DAY * row[0].number),)
-
-
-def _relative_week(row: Sequence[CalendarItem], said: date) -> Options | None:
-    monday = _monday(said) + WEEK * row[0].number
-    return (Days(monday, monday + WEEK),)
-
-
-def _relative_month(row: Sequence[CalendarItem], said: date) -> Options | None:
-    return (_month(said.year, said.month + row[0].number),)
-
-
-def _relative_year(row: Sequence[CalendarItem], said: date) -> Options | None:
-    return (_year(said.year + row[0].number),)
-
-
-def _year_number(row: Sequence[CalendarItem], said: date) -> Options | None:
-    return (_year(row[0].number),)
+def _alone(row: Sequence[CalendarItem], said: date) -> Options | None:
+    number = row[0].number
+    match row[0].kind:
+        case ItemKind.DAY:
+            return (_one(said + DAY * number),)
+        case ItemKind.WEEK:
+            monday = _monday(said) + WEEK * number
+            return (Days(monday, monday + WEEK),)
+        case ItemKind.MONTH:
+            return (_month(said.year, said.month + number),)
+        case ItemKind.YEAR:
+            return (_year(said.year + number),)
+    return (_year(number),)
 
 
 def _month_of_year(row: Sequence[CalendarItem], said: date) -> Options:
@@ -219,11 +202,7 @@ def _day_range(row: Sequence[CalendarItem], said: date) -> Options | None:
 _RANGES = ("npnm", "npnmy", "npnm,y", "npnmY", "mnpn", "mnpny", "mnpn,y", "ymnpn", "Ymnpn")
 _RULES: dict[str, Callable[[Sequence[CalendarItem], date], Options | None]] = {
     "i": _numeric,
-    "D": _relative_day,
-    "W": _relative_week,
-    "M": _relative_month,
-    "Y": _relative_year,
-    "y": _year_number,
+    **dict.fromkeys(("D", "W", "M", "Y", "y"), _alone),
     **dict.fromkeys(("m", "my", "ym", "mY", "Ym", "mpY", "Ypm"), _month_of_year),
     **dict.fromkeys(("nm", "nmy", "nm,y", "nmY", "Ynm", "Ypnm"), _month_of_year),
     **dict.fromkeys(("mn", "mny", "mn,y", "ymn", "Ymn"), _day_behind_month),
@@ -274,7 +253,5 @@ def _monday(day: date) -> date:
 
 def _around(weekday: int, said: date) -> tuple[date, date]:
     """The last such weekday before that day, and the first one after it."""
-    return (
-        said - DAY * ((said.weekday() - weekday - 1) % 7 + 1),
-        said + DAY * ((weekday - said.weekday() - 1) % 7 + 1),
-    )
+    back, ahead = (said.weekday() - weekday - 1) % 7 + 1, (weekday - said.weekday() - 1) % 7 + 1
+    return said - DAY * back, said + DAY * ahead

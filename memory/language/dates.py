@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
 from memory.language.calendar_items import OTHER, CalendarItem, ItemKind, calendar_items
-from memory.language.date_rules import Dated, Days, dates_of
-from memory.language.detection import candidates
+from memory.language.date_rules import DAY, Dated, Days, dates_of
+from memory.language.phrases import candidates
 
 CHARACTERS_MAX = 2_000  # of a text searched for dates
 YEARS_AROUND = 1  # a statement without a year is about the previous, the same or the next one
@@ -30,30 +30,23 @@ _DatePeriod = tuple[date | None, date | None]
 
 @dataclass(frozen=True, slots=True)
 class MarkedDate:
-    """`mark`: a direction, "range" directly after another date, "at", or "" for none or an uncertain one.
-
-    `is_relative`: only to the day on which it was said. `unit`: of an amount ("two weeks ago"), else "".
-    """
-
     dated: Dated
-    mark: str
-    is_relative: bool = False
-    unit: str = ""
+    mark: str  # a direction, "range" directly after another date, "at", or "" for none or an uncertain one
+    is_relative: bool = False  # only to the day on which it was said
+    unit: str = ""  # of an amount ("two weeks ago"), else ""
 
 
 def period(text: str, said_at: float, *, with_end: bool = False) -> Period:
-    """`(holds_from, holds_until)` in Unix seconds, at midnight UTC; None if open or uncertain.
+    """`(holds_from, holds_until)` in Unix seconds, as `said_at`, at midnight UTC; None if open or uncertain.
 
     The end of "until January" is the first second of February. What begins on a day may go on: its end is given only
-    `with_end`, unless the words say since when. `said_at`: Unix seconds. Dates outside the calendar's range are
-    ignored.
+    `with_end`, unless the words say since when.
     """
     text = text[:CHARACTERS_MAX]
     try:
         said = datetime.fromtimestamp(said_at, UTC).date()
-        found = {_period(calendar_items(text, language), said, with_end=with_end) for language in candidates(text)} - {
-            (None, None)
-        }
+        found = {_period(calendar_items(text, language), said, with_end=with_end) for language in candidates(text)}
+        found.discard((None, None))
     except (OSError, OverflowError, ValueError):  # a day before year 1 or after year 9999
         return None, None
     if len(found) != 1:
@@ -117,7 +110,8 @@ def _with_weekdays(items: Sequence[CalendarItem], dates: Sequence[Dated]) -> lis
             continue
         weekday, other = (previous, dated) if previous.is_weekday else (dated, previous)
         number = items[weekday.start].number
-        options = tuple(days for days in other.options if _is_day(days) and days.begin.weekday() == number)
+        whole = (days for days in other.options if days.end - days.begin == DAY)
+        options = tuple(days for days in whole if days.begin.weekday() == number)
         found[-1] = replace(dated, start=previous.start, options=options, is_plain=True, is_weekday=False)
     return found
 
@@ -160,9 +154,8 @@ def _mark(items: Sequence[CalendarItem], dated: Dated, previous_end: int) -> str
 
 def _is_pair(first: MarkedDate, second: MarkedDate) -> bool:
     """ "From 3 May until 10 May", "3 May to 10 May"."""
-    is_begin = first.mark in ("since", "onwards") or (
-        first.mark in ("", "at") and first.dated.end == second.dated.start - 1
-    )
+    is_next = first.mark in ("", "at") and first.dated.end == second.dated.start - 1
+    is_begin = is_next or first.mark in ("since", "onwards")
     return is_begin and second.mark in ("until", "range") and not first.dated.is_weekday
 
 
@@ -204,11 +197,7 @@ def _meant(marked: MarkedDate, days: Days | None, *, with_end: bool) -> _DatePer
 def _distance(days: Days, said: date) -> timedelta:
     if days.begin <= said < days.end:
         return timedelta(0)
-    return days.begin - said if said < days.begin else said - days.end + timedelta(days=1)
-
-
-def _is_day(days: Days) -> bool:
-    return days.end - days.begin == timedelta(days=1)
+    return days.begin - said if said < days.begin else said - days.end + DAY
 
 
 def _stamp(day: date | None) -> float | None:

@@ -6,11 +6,10 @@ behaviour has `examples`, which the tests run.
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
 from importlib.resources import files
 from string import Formatter
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -20,6 +19,8 @@ LANGUAGES: tuple[Language, ...] = ("en", "de", "es", "zh")
 
 Phrases = tuple[str, ...]
 """Phrases as people write them, in lower case; missing accents are tolerated in matching."""
+OfMonths: TypeAlias = Annotated[tuple[Phrases, ...], msgspec.Meta(min_length=12, max_length=12)]
+OfWeekdays: TypeAlias = Annotated[tuple[Phrases, ...], msgspec.Meta(min_length=7, max_length=7)]
 
 Unit = Literal["day", "week", "month", "year"]
 Before = Literal["at", "ahead", "ago", "since", "onwards", "until", "before", "after", "range", "or"]
@@ -91,11 +92,11 @@ class Words(LanguageStruct, frozen=True):
 class Calendar(LanguageStruct, frozen=True):
     """`calendar.toml`. Tuples start with January and Monday. Examples: said on, text, first day, day after the last."""
 
-    months: tuple[Phrases, ...]
-    short_months: tuple[Phrases, ...]
+    months: OfMonths
+    short_months: OfMonths
     wordy_months: Phrases
-    weekdays: tuple[Phrases, ...]
-    short_weekdays: tuple[Phrases, ...]
+    weekdays: OfWeekdays
+    short_weekdays: OfWeekdays
     this: Phrases
     next: Phrases
     last: Phrases
@@ -120,18 +121,9 @@ class Calendar(LanguageStruct, frozen=True):
     week_days: tuple[Phrases, ...] = ()
     breaking: Phrases = ()
 
-    def __post_init__(self) -> None:
-        sizes = {"months": 12, "short_months": 12, "weekdays": 7, "short_weekdays": 7}
-        for name, size in sizes.items():
-            if len(getattr(self, name)) != size:
-                raise ValueError(f"expected {size} {name}, got {len(getattr(self, name))}")
-
 
 class WholePhrases(LanguageStruct, frozen=True):
-    """Phrases that may make up a whole text. Examples: a text, and whether they do.
-
-    `{name}` stands for one phrase of that slot, `{name?}` for one or none.
-    """
+    """Phrases that may make up a whole text; `{name}` stands for one phrase of that slot, `{name?}` for one or none."""
 
     words: Phrases
     examples: tuple[tuple[str, bool], ...]
@@ -168,8 +160,8 @@ def pleasantries(language: str) -> Pleasantries:
 def parsed(name: str, text: str, shape: type[Shape]) -> Shape:
     """The content of the file `name`. Raises `MalformedLanguage`."""
     try:
-        return msgspec.convert(tomllib.loads(text), shape)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        return msgspec.toml.decode(text, type=shape)
+    except msgspec.DecodeError as error:
         raise MalformedLanguage(f"{name}: {error}") from error
 
 

@@ -1,20 +1,25 @@
-"""Tokenizes text, and finds phrases among the tokens, longest first, without interpreting them.
+"""Tokenizes text, finds phrases among the tokens, longest first, and guesses the language, without interpreting them.
 
 A token is a word, a number as written ("14th", "3/22", "$50"), one Chinese character, or a punctuation mark that
-separates clauses. A Chinese phrase is therefore a sequence of tokens like any other.
+separates clauses. A Chinese phrase is therefore a sequence of tokens like any other. The language is that of the
+script, or that to which the most words are known.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache, wraps
+from itertools import chain
 from typing import Generic, TypeVar
 
-from memory.language.loader import LANGUAGES, words
-from memory.language.text_cache import cached_by_text
+from memory.language.loader import LANGUAGES, Language, calendar, words
+
+CACHED_TEXTS_MAX = 4_096  # of a sentence or two each: the same memories are compared again and again
+# Of a cached text: users' texts must not fill the memory of a process, nor stay in it long after erasure
+TEXT_CHARACTERS_MAX = 500
 
 _HAN = "\u3400-\u9fff"
 _TOKEN = re.compile(
@@ -24,9 +29,22 @@ _TOKEN = re.compile(
 )
 _CLITICS = ("'s", "'m", "'re", "'ve", "'ll", "'d")
 _NEGATION = "n't"
+_SPACED: tuple[Language, ...] = ("en", "de", "es")  # with spaces between words; "en" wins ties
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 
+T = TypeVar("T")
 Label = TypeVar("Label")
+
+
+def cached_by_text(read: Callable[[str], T]) -> Callable[[str], T]:
+    """The same function with an LRU cache for short texts."""
+    cached = lru_cache(maxsize=CACHED_TEXTS_MAX)(read)
+
+    @wraps(read)
+    def recalled(text: str) -> T:
+        return cached(text) if len(text) <= TEXT_CHARACTERS_MAX else read(text)
+
+    return recalled
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +123,7 @@ def is_han(token: str) -> bool:
 
 
 def spellings(phrase: str) -> set[tuple[str, ...]]:
-    """The tokens of a phrase: as written, without accents, and with umlauts written out ("ue").
-
-    Accents are kept where another word would result: "él" is not "el".
-    """
+    """As written, without accents ("él" is not "el", another word), and with umlauts written out ("ue")."""
     tokens = tokenize(phrase).tokens
     if phrase.isascii() or not tokens or is_han(tokens[0]):
         return {tokens} if tokens else set()
@@ -138,3 +153,44 @@ def _variants() -> dict[str, str]:
 @cache
 def _grammar() -> frozenset[str]:
     return frozenset(word for language in LANGUAGES for word in words(language).function_words)
+
+
+@cached_by_text
+def candidates(text: str) -> tuple[Language, ...]:
+    """Possible languages, most likely first; never empty. Several for ties and mixed texts."""
+    tokens = [token for token in tokenize(text).tokens if is_word(token)]
+    others = [token for token in tokens if not is_han(token)]
+    han = len(tokens) - len(others)
+    if not han or any("\u3041" <= character <= "\u30ff" for character in text):
+        return _spaced(others, text)
+    if not others:
+        return ("zh",)
+    spaced = _spaced(others, text)
+    return ("zh", *spaced) if han >= len(others) else (*spaced, "zh")
+
+
+def _spaced(tokens: list[str], text: str) -> tuple[Language, ...]:
+    lower = text.lower()
+    scores = {
+        language: sum(token in _vocabulary(language) for token in tokens)
+        + any(letter in lower for letter in words(language).letters)
+        for language in _SPACED
+    }
+    best = max(scores.values())
+    return tuple(language for language in _SPACED if scores[language] == best)
+
+
+@cache
+def _vocabulary(language: str) -> frozenset[str]:
+    """Words that are a phrase of their own in the language's files."""
+    single = (tokens for phrase in _phrases(language) for tokens in spellings(phrase) if len(tokens) == 1)
+    return frozenset(tokens[0] for tokens in single)
+
+
+def _phrases(language: str) -> Iterator[str]:
+    own, dates = words(language), calendar(language)
+    yield from chain(own.function_words, own.fillers, own.common, own.negators.words)
+    yield from chain(own.replies.yes, own.replies.no, own.replies.softeners, own.everything.words, own.limits.words)
+    yield from chain(own.previous.anywhere, own.previous.closing, own.forgetting.words)
+    yield from chain(*dates.months, *dates.weekdays, *dates.units.values(), *dates.relative.values(), dates.numbers)
+    yield from chain(dates.this, dates.next, dates.last, dates.coming, dates.latest, *dates.preceding.values())

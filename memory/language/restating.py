@@ -3,17 +3,23 @@
 Lexical, and rather too often than too seldom: what it finds is left out of summaries, which costs a summary a sentence,
 while what it misses comes back. A text says a statement if it contains it, if it has all its names and numbers and half
 of its words, or if it has one of its codes.
+
+Likewise whether a text that a model wrote adds nothing to its sources. A name is a word that is capitalised inside a
+sentence; German nouns are too, so that a German text passes only if all its nouns stand in the sources.
+
+And where words stand in a text as whole words and whole numbers. This applies to scripts with upper and lower case,
+which all separate words by spaces; a Chinese name stands directly between other characters.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from memory.language.content import content_words
+from memory.language import is_denied
+from memory.language.content import content_words, specific_words
 from memory.language.phrases import is_han
-from memory.language.specific_words import specific_words
 
 WORDS_SHARE_MIN, PLAIN_SHARE_MIN = 0.5, 0.6  # of the content words, beside names and numbers, and without any
 WORDS_MIN = 2  # a single word is too little, unless it stands there as it was said
@@ -24,6 +30,10 @@ HAN_PHRASE_MIN = 3  # characters
 PAIRS_SHARE_MIN = 0.6
 
 _EDGES = " .,;:!?…。，！？"
+_CAPITALISED_EVERYWHERE = frozenset(("I", "I'm", "I've", "I'd", "I'll"))
+_SENTENCE_ENDS = (".", "!", "?", ":", "。", "！", "？")
+_PLAIN_QUOTES = str.maketrans("’‘“”", "''\"\"")
+_WORD_EDGES = ".,;:!?()\"'“”’"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +69,7 @@ def wording_of(statement: str) -> Wording:
 
 def has_code_of(statement: str, text: str) -> bool:
     """Whether the text has a number or another code of the statement."""
-    plain = folded(text)
-    return any(begins_word(code, plain) for code in specific_words(statement) if _is_code(code))
+    return any(begins_word(code, folded(text)) for code in wording_of(statement).codes)
 
 
 def says_all(words: frozenset[str], said: frozenset[str]) -> bool:
@@ -94,3 +103,72 @@ def begins_word(word: str, text: str) -> bool:
             return True
         at = text.find(word, at + 1)
     return False
+
+
+def adds_nothing(text: str, sources: Sequence[str], *, new_words_max: float) -> bool:
+    """No name, number or denial that the sources do not have, and at most that share of content words is new."""
+    written = "\n".join(sources).casefold()
+    if any(word.casefold() not in written for word in _names_and_numbers(text)):
+        return False
+    if is_denied(text) and not any(is_denied(source) for source in sources):
+        return False
+    known = frozenset[str]().union(*(content_words(source) for source in sources))
+    words = content_words(text)
+    return bool(words & known) and len(words - known) <= new_words_max * len(words)
+
+
+def _names_and_numbers(text: str) -> list[str]:
+    """Words with digits, and capitalised words that begin no sentence."""
+    found: list[str] = []
+    begins = True
+    for word in text.split():
+        bare = word.strip(_WORD_EDGES)
+        has_digits = any(character.isdigit() for character in bare)
+        is_name = bare[:1].isupper() and not begins and bare not in _CAPITALISED_EVERYWHERE
+        if has_digits or is_name:
+            found.append(bare)
+        begins = word.endswith(_SENTENCE_ENDS)
+    return found
+
+
+def _continues_word(text: str, at: int, step: int) -> bool:
+    """Whether the word or number at `at` continues at its neighbour, `step` (1 or -1) away."""
+    beside = at + step
+    if not 0 <= beside < len(text):
+        return False
+    one, other = text[at], text[beside]
+    return (one.isdigit() and other.isdigit()) or (_is_cased(one) and _is_cased(other))
+
+
+def whole_word_positions(words: str, text: str) -> list[int]:
+    """The positions of `words` in the text, exactly as written, at word boundaries."""
+    found: list[int] = []
+    at = text.find(words) if words else -1
+    while at >= 0:
+        if not (_continues_word(text, at, -1) or _continues_word(text, at + len(words) - 1, 1)):
+            found.append(at)
+        at = text.find(words, at + 1)
+    return found
+
+
+def as_typed(words: str, quote: str) -> str:
+    """The whole words in the quote that equal `words`, ignoring case, width and white space; "" if there are none."""
+    sought = "".join(_letter(character) for character in words)
+    letters = [(_letter(character), index) for index, character in enumerate(quote)]
+    text = "".join(folded for folded, _ in letters)
+    places = [index for folded, index in letters for _ in folded]
+    at = text.find(sought) if sought else -1
+    while at >= 0:
+        first, last = places[at], places[at + len(sought) - 1]
+        if not (_continues_word(quote, first, -1) or _continues_word(quote, last, 1)):
+            return quote[first : last + 1]
+        at = text.find(sought, at + 1)
+    return ""
+
+
+def _letter(character: str) -> str:
+    return "".join(unicodedata.normalize("NFKC", character.translate(_PLAIN_QUOTES)).casefold().split())
+
+
+def _is_cased(character: str) -> bool:
+    return character.isalpha() and character.lower() != character.upper()

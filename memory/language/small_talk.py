@@ -12,8 +12,7 @@ from itertools import chain, product
 from string import Formatter
 from typing import TypeAlias
 
-from memory.language import LANGUAGES, pleasantries
-from memory.language.loader import Phrases
+from memory.language.loader import LANGUAGES, Phrases, pleasantries
 from memory.language.phrases import is_word, spellings, tokenize
 
 PLEASANTRY_CHARACTERS_MAX = 80  # nothing longer is only a greeting
@@ -35,10 +34,7 @@ def is_pleasantry(text: str) -> bool:
 
 
 def fill_slots(phrases: Phrases, slots: Mapping[str, Phrases]) -> Iterator[Tokens]:
-    """Every phrase in each of its spellings, with every phrase of a slot in place of its "{name}".
-
-    A slot with a question mark, "{name?}", may stay empty.
-    """
+    """Every phrase in each of its spellings, with every phrase of a slot for its "{name}"; "{name?}" may stay empty."""
     for phrase in phrases:
         pieces: list[set[Tokens]] = []
         for literal, slot, *_ in Formatter().parse(phrase):

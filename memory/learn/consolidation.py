@@ -305,9 +305,7 @@ def may_be_of_one(subject: str, name: str, other: str, other_name: str, *, corre
 
 
 def _is_surely_of_one(newer: Memory, older: Memory) -> bool:
-    """For subjects of which a user can have several (children, friends), only a name shows that two rows are about
-    one.
-    """
+    """Of subjects of which a user can have several, such as children, only a name shows that two rows are about one."""
     return newer.subject not in SEVERAL or bool(newer.name and newer.name.casefold() == older.name.casefold())
 
 

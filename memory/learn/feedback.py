@@ -1,7 +1,9 @@
-"""Confirmations: when the user says that an answer is right, the memories that it restated gain confidence.
+"""What a turn says about the one before it: confirmations of its answer, and the gaps that failed turns leave.
 
-A bare "yes" adds no evidence and changes no text. Errors are reported as correcting claims, which consolidation lets
-supersede what they correct. Pure.
+When the user says that an answer is right, the memories that it restated gain confidence: a bare "yes" adds no evidence
+and changes no text. Errors are reported as correcting claims, which consolidation lets supersede what they correct.
+Failed and aborted turns are inserted among the turns that are learnt, so that a reader knows about the gaps: nothing is
+learnt from them, and a "yes" after one confirms nothing that was asked before it. Pure.
 """
 
 from __future__ import annotations
@@ -29,9 +31,7 @@ class Confirmation:
 
 
 def confirmations_of(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Confirmation]:
-    """`turns`: context and window in the order said, including failed ones: a "yes" after such a turn confirms
-    nothing.
-    """
+    """`turns`: context and window in the order said, also failed ones: a "yes" after such a turn confirms nothing."""
     place = {turn.id: index for index, turn in enumerate(turns)}
     found: list[Confirmation] = []
     for claim in claims:
@@ -64,3 +64,24 @@ def raised(memory: Memory, *, now: float) -> Memory | None:
     if memory.confidence >= CONFIDENCE_SURE:
         return None
     return replace(memory, confidence=memory.confidence + (1.0 - memory.confidence) * RAISED_STEP, updated_at=now)
+
+
+def with_failed_turns(
+    context: Sequence[Turn], turns: Sequence[Turn], breaks: Sequence[Turn]
+) -> tuple[list[Turn], list[Turn]]:
+    """Context and window with the failed turns at their positions in time: a "yes" refers to what stood right before.
+
+    Failed turns before the whole context are left out.
+    """
+    oldest, first = min(turn.at for turn in (*context, *turns)), min(turn.at for turn in turns)
+    before = [turn for turn in breaks if oldest <= turn.at < first]
+    during = [turn for turn in breaks if turn.at >= first]
+    return (
+        sorted([*context, *before], key=lambda turn: turn.at) if before else list(context),
+        sorted([*turns, *during], key=lambda turn: turn.at) if during else list(turns),
+    )
+
+
+def muted(turn: Turn) -> Turn:
+    """A failed turn without its content: nothing is learnt from it, and its requests have no effect."""
+    return replace(turn, messages=(), answer="") if is_broken(turn) else turn

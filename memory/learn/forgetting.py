@@ -19,7 +19,7 @@ from memory.learn.forget_targets import MEANT_MIN, SIMILAR_MIN, UNKNOWN_LIKENESS
 from memory.learn.reading.units import own_messages
 from memory.model import Act, Claim, Memory, MemoryStatus, Turn, TurnStatus, is_single_valued
 from memory.service.carried_words import without_carried_words
-from memory.service.erasure import without_source
+from memory.service.erasure import without_sources
 
 FORGET_MEMORIES_MAX = 20_000  # examined for one request; more than anybody has
 LATER_REQUESTS_MAX = 200  # applied to a window that is learnt late; more than anybody makes
@@ -101,9 +101,7 @@ def withheld_claims(
     close: Closeness,
     later: Sequence[ForgetRequest] = (),
 ) -> frozenset[Claim]:
-    """Those that a request withholds, or one of the `lasting` ones made `later`. `turns`: context and window, in the
-    order said.
-    """
+    """Those that a request withholds, or a `lasting` one made `later`. `turns`: of context and window, as they came."""
     place = {turn.id: index for index, turn in enumerate(turns)}
     taken = {claims[number] for number in forgotten_later(later, claims, close)}
     for request in requests:
@@ -111,14 +109,13 @@ def withheld_claims(
         means = _means(request, earlier, turns, close)
         taken |= {claim for claim, is_meant in zip(earlier, means, strict=True) if is_meant}
         if request.reach is ForgetReach.MESSAGE:
-            taken |= {claim for claim in claims if _is_of_message(request, claim)}
+            of_turn = (claim for claim in claims if claim.evidence.turn_id == request.turn.id)
+            taken |= {claim for claim in of_turn if _position(claim, request.turn)[0] == request.message}
     return frozenset(taken)
 
 
 def without_words_of(gone: Collection[Claim], kept: Iterable[Claim]) -> list[Claim]:
-    """The kept claims, with their own words alone where they share a sentence with one that is gone, or took its words
-    along.
-    """
+    """With their own words alone where they share a sentence with one that is gone, or took its words along."""
     return [_without_words_of(gone, claim) for claim in kept]
 
 
@@ -140,11 +137,6 @@ def carried_out(requests: Sequence[ForgetRequest]) -> list[ForgetRequest]:
     delete nothing. Nobody saw them being made, and when is not known.
     """
     return [request for request in requests if request.turn.status is not TurnStatus.FILLED_IN]
-
-
-def is_forgotten_later(requests: Sequence[ForgetRequest], known: Known, close: Closeness = UNKNOWN) -> bool:
-    """Whether one of these `lasting` requests, made later, means what is being learnt now."""
-    return bool(forgotten_later(requests, [known], close))
 
 
 def forgotten_later(
@@ -172,9 +164,7 @@ def says_topic(request: ForgetRequest) -> Callable[[str], bool]:
 
 
 def names_only_a_kind(request: ForgetRequest) -> bool:
-    """Whether its topic is a plain attribute without a value ("where I live"): what nobody has read may say that in
-    any words.
-    """
+    """Whether its topic is a plain attribute without a value ("where I live"): any words may say that."""
     asked = request.claim
     return bool(request.topic) and is_single_valued(asked.attribute) and not (asked.values or asked.name)
 
@@ -275,10 +265,6 @@ def _is_before(request: ForgetRequest, claim: Claim, place: Mapping[str, int]) -
     return there < here or _position(claim, request.turn) < (request.message, request.start)
 
 
-def _is_of_message(request: ForgetRequest, claim: Claim) -> bool:
-    return claim.evidence.turn_id == request.turn.id and _position(claim, request.turn)[0] == request.message
-
-
 def _means(request: ForgetRequest, known: Sequence[Known], turns: Sequence[Turn], close: Closeness) -> Sequence[bool]:
     """For each of these statements, made before the request, whether it means it."""
     match request.reach:
@@ -298,7 +284,7 @@ def _rests_on(known: Known, turn_id: str) -> bool:
     if isinstance(known, Claim):
         return known.evidence.turn_id == turn_id
     is_on_it = any(quoted.turn_id == turn_id for quoted in known.evidence)
-    return is_on_it and without_source(known, turn_id, now=known.updated_at) is None
+    return is_on_it and without_sources(known, [turn_id], now=known.updated_at) is None
 
 
 def _position(claim: Claim, turn: Turn) -> tuple[int, int]:

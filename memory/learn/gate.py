@@ -1,12 +1,16 @@
 """Decides which claims may be stored: checks only, closed when in doubt; every refusal has a counted reason.
 
 The gate does not interpret text and trusts no reader. It looks up the evidence again in the stored messages; a message
-in which the reader saw an instruction injection, or which hides characters or markup, yields no memory. Pure.
+in which the reader saw an instruction injection, or which hides characters or markup, yields no memory.
+
+How many facts one session may store per hour is limited, against scripts, loops and pasted floods. Time is that of the
+conversation, so that an imported history of several days does not count as a flood. Counts are local to the process and
+bounded: after a restart, or with a second worker, a session may store as much again. Pure.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -33,8 +37,11 @@ CONTENT_IDEOGRAPHS_MIN = 3  # three Chinese characters can be a sentence
 CONFIDENCE_MIN = 0.7  # 0..1
 ECHO_CHARACTERS_MIN = 16  # shorter statements recur by chance
 ECHO_TURNS_MAX = 8  # answers before a statement that are checked for echoes, however many turns are learnt together
+PACE_SECONDS = 3_600.0
+SESSIONS_MAX = 10_000  # the session that was accessed longest ago is dropped first
 
 Secrets: TypeAlias = Mapping[SecretClass, SecretPolicy]
+_Windows = list[tuple[str, float, int]]  # window id, time said, facts stored
 
 
 class Refusal(StrEnum):
@@ -112,7 +119,8 @@ def check_claims(
     by_id = {turn.id: turn for turn in turns}
     before = _before(turns, shown)
     planted = planted_messages(claims, turns)
-    planted |= {source for source in _sources(claims, by_id) if hidden_text.hides_text(source)}
+    stored = (_source(claim, by_id) for claim in claims if claim.act in STORED_ACTS)
+    planted |= {source for source in set(stored) if source and hidden_text.hides_text(source)}
     kept: list[Claim] = []
     dropped: list[Dropped] = []
     for claim in claims:
@@ -161,11 +169,6 @@ def _lines(text: str) -> frozenset[str]:
     return frozenset(map(statement_key, text.splitlines()))
 
 
-def _sources(claims: Sequence[Claim], turns: Mapping[str, Turn]) -> set[str]:
-    """The messages quoted by claims that would leave a memory."""
-    return {source for claim in claims if claim.act in STORED_ACTS and (source := _source(claim, turns))}
-
-
 def _readable(claim: Claim) -> Claim:
     """The claim as it is stored, without direction marks around names. Its quote stays as it was typed."""
     bare = hidden_text.shown
@@ -198,9 +201,7 @@ def _refused_by_size(claim: Claim) -> Refusal | None:
 
 
 def _refused_as_secret(claim: Claim, secrets: Secrets) -> Refusal | None:
-    """A secret that redaction missed, one whose policy is to drop, or a statement that contains nothing but a
-    secret.
-    """
+    """A secret that redaction missed, one whose policy is to drop, or a statement that contains nothing else."""
     if any(redact(text, secrets) != text for text in (claim.text, claim.evidence.quote)):
         return Refusal.SECRET
     placeholders = list(PLACEHOLDER.finditer(claim.text))
@@ -229,3 +230,30 @@ def _refused_as_echo(claim: Claim, turns: Mapping[str, Turn], before: Sequence[_
     folded, sought = quote.casefold(), statement_key(quote)
     is_echo = any(folded in one.folded or sought in one.lines for one in (*notes, *earlier))
     return Refusal.ECHO if is_echo else None
+
+
+class SessionRateLimit:
+    """At most `facts_max` facts per session and hour of conversation time."""
+
+    def __init__(self, facts_max: int) -> None:
+        self._facts_max = facts_max
+        self._sessions: OrderedDict[tuple[str, str], _Windows] = OrderedDict()
+
+    def facts_left(self, user_id: str, session_id: str, window_id: str, *, at: float) -> int:
+        """How many facts the window may still store; an earlier attempt at the same window does not count."""
+        windows = self._windows(user_id, session_id)
+        near = (kept for known, said, kept in windows if known != window_id and abs(said - at) < PACE_SECONDS)
+        return max(0, self._facts_max - sum(near))
+
+    def record_window(self, user_id: str, session_id: str, window_id: str, *, at: float, kept: int) -> None:
+        windows = self._windows(user_id, session_id)
+        windows[:] = [one for one in windows if one[0] != window_id and at - one[1] < PACE_SECONDS]
+        if kept:
+            windows.append((window_id, at, kept))
+
+    def _windows(self, user_id: str, session_id: str) -> _Windows:
+        windows = self._sessions.setdefault((user_id, session_id), [])
+        self._sessions.move_to_end((user_id, session_id))
+        if len(self._sessions) > SESSIONS_MAX:
+            self._sessions.popitem(last=False)
+        return windows

@@ -15,11 +15,11 @@ from math import inf
 import numpy as np
 
 from memory.language import content_words
+from memory.learn.closeness import embedded_by
 from memory.learn.consolidation import stood_until
-from memory.learn.embedded import Embedded
 from memory.learn.feedback import Confirmation
 from memory.model import Claim, MemoryStatus, Record, Vector, statement_key
-from memory.ports import MemoryFilter, MemoryLookup, MemoryStore, UserMemories
+from memory.ports import MemoryBank, MemoryFilter, MemoryLookup
 
 ALL_MAX = 300  # of one project: up to so many are all returned
 FOUND_MAX = 600  # rows that one search may return for a whole window: 2 MB
@@ -45,10 +45,9 @@ class _Wanted:
 class NeighbourSearch:
     """Stateless. Raises `Unavailable`."""
 
-    def __init__(self, *, store: MemoryStore, local_memories: UserMemories, embedded: Embedded) -> None:
-        self._store = store
-        self._local_memories = local_memories
-        self._embedded = embedded
+    def __init__(self, memories: MemoryBank) -> None:
+        self._memories = memories
+        self._embedded = embedded_by(memories.embedder)
 
     async def find(
         self,
@@ -74,11 +73,11 @@ class NeighbourSearch:
         }
         texts = dict.fromkeys(text for one in wanted.values() for text in one.texts)
         known = {**vectors, **await self._embedded([text for text in texts if text not in vectors])}
-        local_memories = await self._local_memories.as_of(user_id, revision) if revision is not None else None
+        at_hand = await self._memories.local_memories.as_of(user_id, revision) if revision is not None else None
         found: dict[str, Record] = {}
         for project_id, one in wanted.items():
             where = MemoryFilter(user_id, project_id=project_id, exact_project=True)
-            rows = await _found(local_memories or self._store, where, one, known)
+            rows = await _found(at_hand or self._memories.store, where, one, known)
             found |= {record.memory.id: record for record in rows}
         return list(found.values())
 

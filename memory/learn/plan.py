@@ -1,6 +1,9 @@
-"""The plan of a window, stored as versioned JSON before it is applied, so that a repeat does the same.
+"""What is stored with a window, as versioned JSON: the claims that were read until there is a plan, then the plan.
 
-A plan that this release cannot read is reported and never replaced: a new plan could apply changes twice.
+A plan is stored before it is applied, so that a repeat does the same. One that this release cannot read is reported and
+never replaced: a new plan could apply changes twice. Claims are stored because a model is slow and its next answer may
+differ, also those of a request to forget, with its turn; the gate checks them again. If they are damaged or of another
+release, the window is read again, which is safe because nothing was applied.
 """
 
 from __future__ import annotations
@@ -14,9 +17,11 @@ import msgspec
 
 from memory.errors import BadInput, MemproxyError
 from memory.learn.plan_inputs import PlanInputs
-from memory.model import Change, Memory
+from memory.model import Change, Claim, Memory
 
 VERSION = 5
+READING_VERSION = 1
+STAGE = "read"  # marks claims that were read; plans have no stage
 
 
 class UnreadablePlan(MemproxyError):
@@ -44,10 +49,9 @@ class Plan:
 
 
 def encode(plan: Plan) -> bytes:
-    """ASCII JSON, which preserves lone surrogates that some clients send."""
     stored = msgspec.to_builtins(plan) | {"version": VERSION}
     stored["basis"] = stored.pop("inputs")  # as the stored format calls it
-    return json.dumps(stored, allow_nan=False).encode()
+    return _ascii_json(stored)
 
 
 def decode(plan: bytes) -> Plan:
@@ -59,3 +63,33 @@ def decode(plan: bytes) -> Plan:
         return msgspec.convert({**stored, "inputs": stored["basis"]}, Plan)
     except (ValueError, KeyError, TypeError, BadInput, msgspec.ValidationError) as error:
         raise UnreadablePlan("the stored plan is not one of ours") from error
+
+
+def encode_claims(claims: Sequence[Claim]) -> bytes:
+    return _ascii_json({"stage": STAGE, "version": READING_VERSION, "claims": msgspec.to_builtins(claims)})
+
+
+def decode_claims(stored: bytes | None) -> list[Claim] | None:
+    """The stored claims; None if the window has to be read again."""
+    try:
+        read = json.loads(stored or b"null")
+        is_ours = read is not None and (read["stage"], read["version"]) == (STAGE, READING_VERSION)
+        return msgspec.convert(read["claims"], list[Claim]) if is_ours else None
+    except (ValueError, KeyError, TypeError, BadInput, msgspec.ValidationError):
+        return None
+
+
+def is_reading(stored: bytes | None) -> bool:
+    """Whether nothing was planned yet. Undecodable bytes count as a plan, whose decoder reports the error."""
+    if stored is None:
+        return True
+    try:
+        read = json.loads(stored)
+    except ValueError:
+        return False
+    return isinstance(read, dict) and "stage" in read
+
+
+def _ascii_json(stored: Mapping[str, Any]) -> bytes:
+    """It preserves lone surrogates that some clients send."""
+    return json.dumps(stored, allow_nan=False).encode()

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from memory.learn import consolidation
-from memory.learn.embedded import Embedded
+from memory.learn.closeness import embedded_by
 from memory.learn.plan import Plan
-from memory.model import Change, ChangeKind, Memory, MemoryStatus, Vector, statement_key
+from memory.model import Change, ChangeKind, MemoryStatus, Vector, statement_key
 from memory.model.raw_words import embedded_text
-from memory.ports import Clock, LedgerWrite, MemoryFilter, MemoryStore, Receipts
-from memory.runtime.metrics import Metrics
+from memory.ports import ConversationRecord, LedgerWrite, MemoryBank, MemoryFilter, RequestStores
+from memory.runtime.tracing import Telemetry
 from memory.service.erasure import Erasure
 from memory.service.locked_writes import write_rows
 
@@ -27,21 +27,14 @@ class PlanWriter:
     """Stateless. Methods raise `Unavailable` or `Conflict`."""
 
     def __init__(
-        self,
-        *,
-        store: MemoryStore,
-        embedded: Embedded,
-        erasure: Erasure,
-        receipts: Receipts,
-        clock: Clock,
-        metrics: Metrics,
+        self, *, turn_log: ConversationRecord, memories: MemoryBank, stores: RequestStores, telemetry: Telemetry
     ) -> None:
-        self._store = store
-        self._embedded = embedded
-        self._erasure = erasure
-        self._receipts = receipts
-        self._clock = clock
-        self._metrics = metrics
+        self._store = memories.store
+        self._embedded = embedded_by(memories.embedder)
+        self._erasure = Erasure(memories=memories, turn_log=turn_log, stores=stores, clock=telemetry.clock)
+        self._receipts = stores.receipts
+        self._clock = telemetry.clock
+        self._metrics = telemetry.metrics
 
     async def apply(self, user_id: str, held: LedgerWrite, plan: Plan, vectors: Mapping[str, Vector]) -> list[str]:
         """Returns the ids of the memories that were deleted; the caller passes them to `finish` after the lock.
@@ -76,11 +69,6 @@ class PlanWriter:
             elif change.kind is ChangeKind.CREATE:
                 wanted.append(await self._created_or_confirmed(user_id, change))
         return wanted
-
-    async def raw_not_forgotten(self, held: LedgerWrite, raw: Sequence[Memory]) -> list[Memory]:
-        """The raw words of a stored plan without rows that were deleted since it was made."""
-        forgotten = await held.forgotten([row.id for row in raw])
-        return [row for row in raw if row.id not in forgotten]
 
     async def _created_or_confirmed(self, user_id: str, change: Change) -> Change:
         """Another window may have stored the same statement between two attempts at this one."""

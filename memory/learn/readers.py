@@ -1,11 +1,35 @@
-"""Selects the reader: the trained reader is always available; a chat model reads windows once it passed the exam."""
+"""Selects the reader: the trained reader is always available; a chat model reads windows once it passed the exam.
+
+The exam runs in the background. Until it is passed, and if it fails, the trained reader works; log and metric report
+it. An unreachable model is asked again with growing pauses; one that answers too slowly is asked a few times and then
+counts as failed. Never delays a window, and logs no content.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
+import structlog
+
+from memory.errors import Late, Unavailable, Unusable
 from memory.model import Claim, Turn
 from memory.ports import FrameMark, PairRelation, PairVerdict, ReadyReader, StatementPair, StatementReader
+from memory.ports.reading import ExamResult
+from memory.runtime.metrics import Metrics
+
+T = TypeVar("T")
+
+RETRY_SECONDS = 5.0  # doubled each time
+RETRY_SECONDS_MAX = 600.0
+LATE_TRIES_MAX = 6  # with the pauses between them some minutes, in which a server loads its model
+TOO_LATE = "no answer in time"
+
+log = structlog.get_logger()
+
+Sit = Callable[[], Awaitable[tuple[StatementReader, ExamResult]]]
+"""Returns the reader and its exam result, new or stored. Raises `Unavailable`."""
 
 
 class Readers:
@@ -17,9 +41,7 @@ class Readers:
 
     @property
     def is_slow(self) -> bool:
-        """Whether windows are read by expensive, non-deterministic calls, which are batched and whose results are
-        stored.
-        """
+        """Whether windows are read by slow, non-deterministic calls, which are batched and whose results are stored."""
         return self.first is not self.ready
 
     def promote(self, reader: StatementReader) -> None:
@@ -40,3 +62,65 @@ class OffReader:
 
     async def frames(self, turns: Sequence[Turn]) -> list[FrameMark]:
         return []
+
+
+async def examine(readers: Readers, sit: Sit, *, metrics: Metrics) -> bool:
+    """Return once the model has passed (it then reads windows) or failed; whether it passed."""
+    pause, late = RETRY_SECONDS, 0
+    while True:
+        try:
+            reader, result = await sit()
+            break
+        except Unavailable as error:
+            late += isinstance(error, Late)
+        if late >= LATE_TRIES_MAX:
+            metrics.reader_exam_score.set(0.0)
+            log.warning("the model failed the exam: the trained reader goes on reading", failed=[TOO_LATE], tries=late)
+            return False
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, RETRY_SECONDS_MAX)
+    metrics.reader_exam_score.set(result.score)
+    if result.passed:
+        readers.promote(reader)
+        log.info("the model passed the exam: it reads from now on", reader=reader.name, score=result.score)
+    else:
+        log.warning(
+            "the model failed the exam: the trained reader goes on reading",
+            reader=reader.name,
+            score=result.score,
+            failed=list(result.failures),
+        )
+    return result.passed
+
+
+class FallbackReader:
+    """`memory.ports.StatementReader` that uses a second reader if the first gives no usable result, for that window or
+    those pairs only; the same if the first is too slow twice. The claims state which of the two made them.
+
+    Plain `Unavailable` (an outage) is passed on: it would meet any request, and the caller retries.
+    """
+
+    def __init__(self, first: StatementReader, other: StatementReader, *, metrics: Metrics) -> None:
+        self._first = first
+        self._other = other
+        self._metrics = metrics
+
+    @property
+    def name(self) -> str:
+        return self._first.name
+
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
+        return await self._asked("window", lambda reader: reader.read(turns, context=context))
+
+    async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
+        return await self._asked("pair", lambda reader: reader.relate(pairs))
+
+    async def _asked(self, of: str, ask: Callable[[StatementReader], Awaitable[T]]) -> T:
+        try:
+            try:
+                return await ask(self._first)
+            except Late:
+                return await ask(self._first)
+        except (Late, Unusable):
+            self._metrics.model_shortfalls.labels(of).inc()
+        return await ask(self._other)

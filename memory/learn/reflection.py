@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from memory.errors import Unavailable
-from memory.language.grounding import adds_nothing
+from memory.language.restating import adds_nothing
 from memory.learn.consolidation import EVIDENCE_MAX
 from memory.learn.retention import RetentionReason, RetentionStep, put_away, usefulness
 from memory.model import Memory, MemoryStatus, Message, Role, Trust
@@ -91,14 +91,12 @@ class Reflector:
     def __init__(self, model: ChatModel, *, name: str, at_least: int, seconds: float) -> None:
         """`name`: of the model, for the record; `at_least`: memories per topic; `seconds`: limit of one call."""
         self._model = model
-        self._name = name
+        self._made_by = f"{name[:200]} reflection-{VERSION}"
         self._at_least = at_least
         self._seconds = seconds
 
     async def derive(self, memories: Sequence[Memory], *, now: float) -> list[RetentionStep]:
-        """Steps for new rows, not written yet. None if the model is down, or proposes what the grounds do not
-        support.
-        """
+        """Steps for new rows. None if the model is down, or proposes what the grounds do not support."""
         steps = []
         for matter in matters(memories, at_least=self._at_least, now=now):
             try:
@@ -106,16 +104,9 @@ class Reflector:
             except Unavailable:
                 break  # retried in the next round
             if is_grounded(summary, matter.grounds):
-                steps.append(
-                    RetentionStep(
-                        RetentionReason.REFLECTED, None, reflection(matter, summary, made_by=self._made_by, now=now)
-                    )
-                )
+                row = reflection(matter, summary, made_by=self._made_by, now=now)
+                steps.append(RetentionStep(RetentionReason.REFLECTED, None, row))
         return steps
-
-    @property
-    def _made_by(self) -> str:
-        return f"{self._name[:200]} reflection-{VERSION}"
 
     async def _asked(self, matter: ReflectionTopic) -> str:
         notes = "\n".join(f"- {memory.content}" for memory in matter.grounds)

@@ -1,8 +1,12 @@
-"""Plans which memories upkeep archives, expires or deletes, by their usefulness.
+"""Plans which memories upkeep unites, archives, expires or deletes: by what they say, and by their usefulness.
 
 Every function returns rows in their new state, with the reason in `metadata["archived"]`; nothing is written here. An
 archived row keeps its text, evidence and history and can be restored. Memories stored by an application, requested by
-the user, or restored by somebody are never archived for their age. Pure: `now` is an argument.
+the user, or restored by somebody are never archived for their age.
+
+Similarity makes no duplicates: "I am allergic" and "I am not allergic" have a cosine of 0.957. Rows are duplicates
+only if they have the same words in the same order, ignoring case, space and punctuation, and their claims do not
+differ. Rows stored by an application are no duplicates, since those are stored as given. Pure: `now` is an argument.
 """
 
 from __future__ import annotations
@@ -14,13 +18,15 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from memory.model import Memory, MemoryStatus, Trust
+from memory.learn.consolidation import bounded
+from memory.model import Memory, MemoryStatus, Trust, statement_key
 from memory.model.derived import ARCHIVED, RESTORED
 
 DAY = 86_400.0
 EXPIRED = 0.25  # factor for an expired memory: "when was that trip?" is still asked
 TRUST = {Trust.BOOTSTRAPPED: 1.0, Trust.EXPLICIT: 1.0, Trust.INFERRED: 0.8, Trust.TOOL: 0.6}
 ASKED_FOR = frozenset({Trust.BOOTSTRAPPED, Trust.EXPLICIT})
+AT_ONCE_MAX = 150  # rows archived per statement in one write; the rest follows in the next round
 
 
 class RetentionReason(StrEnum):
@@ -171,3 +177,44 @@ def put_away(memory: Memory, why: RetentionReason, *, now: float, **details: str
 def totals(steps: Sequence[RetentionStep]) -> dict[str, int]:
     """The number of steps of each kind, for a report."""
     return Counter(step.why.value for step in steps)
+
+
+def united(memories: Iterable[Memory], *, now: float) -> list[list[RetentionStep]]:
+    """For each statement with several active rows, the steps of one write; the row that is kept comes first.
+
+    Only rows of one project and agent are compared.
+    """
+    alike: dict[tuple[object, ...], list[Memory]] = {}
+    for memory in memories:
+        if memory.status is MemoryStatus.ACTIVE and memory.memory_type != "reflective":
+            claimed = (memory.subject, memory.name, memory.attribute, memory.is_affirmed)
+            place = (memory.project_id, memory.agent_id, *claimed, statement_key(memory.content))
+            alike.setdefault(place, []).append(memory)
+    return [unit for group in alike.values() if len(group) > 1 for unit in _unit(group, now)]
+
+
+def _unit(group: Sequence[Memory], now: float) -> list[list[RetentionStep]]:
+    stays = max(group, key=lambda m: (is_kept_by_hand(m), TRUST[m.trust], m.access_count, m.confidence, -m.created_at))
+    others = [memory for memory in group if memory is not stays]
+    goes = [one for one in others if one.trust is not Trust.BOOTSTRAPPED and RESTORED not in one.metadata]
+    if not goes:
+        return []
+    whole = _with_all(stays, goes, now)
+    kept = [RetentionStep(RetentionReason.UNITED, stays, whole)] if whole != replace(stays, updated_at=now) else []
+    away = [put_away(memory, RetentionReason.DUPLICATE, now=now, of=stays.id) for memory in goes[:AT_ONCE_MAX]]
+    return [[*kept, *away]]
+
+
+def _with_all(stays: Memory, goes: Sequence[Memory], now: float) -> Memory:
+    """The kept row, with the highest confidence and importance and the latest time of all. Idempotent."""
+    rows = [stays, *goes]
+    return replace(
+        stays,
+        updated_at=now,
+        said_at=max(row.said_at for row in rows),
+        importance=max(row.importance for row in rows),
+        confidence=max(row.confidence for row in rows),
+        access_count=max(row.access_count for row in rows),  # not a sum: a repeat would add it again
+        used_at=max((row.used_at for row in rows if row.used_at is not None), default=None),
+        evidence=bounded(list(dict.fromkeys(e for row in rows for e in row.evidence))),
+    )

@@ -14,11 +14,11 @@ import structlog
 
 from memory.errors import Unavailable
 from memory.learn import triggers
-from memory.learn.embedded import embedded_by
+from memory.learn.closeness import embedded_by
 from memory.learn.readers import Readers
 from memory.model import Urgency
 from memory.ports import Embedder, FreshTurn, LearnDue, TurnTriage
-from memory.runtime.telemetry import Telemetry
+from memory.runtime.tracing import Telemetry
 
 TURNS_PER_LOOK = 32  # about 10 ms each, in a thread
 

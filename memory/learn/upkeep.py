@@ -1,27 +1,44 @@
 """Upkeep of one user's memories: stores usage counts, reads old rows again, unites duplicates, archives useless rows,
 derives reflections.
 
-`retention`, `duplicates` and `reflection` decide; this module reads, and writes under the user's lock. Planning happens
+`retention` and `reflection` decide; this module reads, and writes under the user's lock. Planning happens
 before the lock; under it each step is checked again, and a row that was changed meanwhile is left for the next round.
 Dependent steps are one write, so that a crash leaves nothing half done. A dry run writes nothing. Logs no content.
+
+`UpkeepLoop` runs it periodically, in the background of learning: one user after the other, in one process at a time. It
+must never disturb learning: an error with one user is counted, and that user waits for the next round.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import TypeAlias
 
 import numpy as np
+import structlog
 
-from memory.learn import duplicates, retention
-from memory.learn.embedded import embedded_by
+from memory.errors import MemproxyError, Unavailable
+from memory.learn import retention
+from memory.learn.closeness import embedded_by
 from memory.learn.reflection import Reflector, grounds_of, stale
-from memory.learn.retention import RetentionReason, RetentionRules, RetentionStep
+from memory.learn.retention import RetentionReason, RetentionRules, RetentionStep, totals
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Vector
-from memory.ports import LedgerWrite, MemoryBank, MemoryFilter, RequestStores, StatementReader, UsageCount
-from memory.runtime.telemetry import Telemetry
+from memory.ports import (
+    Clock,
+    LedgerWrite,
+    MemoryBank,
+    MemoryFilter,
+    RequestStores,
+    StatementReader,
+    UpkeepSchedule,
+    UsageCount,
+)
+from memory.runtime.metrics import Metrics
+from memory.runtime.task_groups import pause_before
+from memory.runtime.tracing import Telemetry
 from memory.service import old_rows
 from memory.service.locked_writes import write_rows
 from memory.service.memory_scan import scanned
@@ -30,6 +47,11 @@ ROWS_MAX = 200_000  # of one user per round: the newest
 ROWS_PER_WRITE = 200  # under one hold of the lock: well within its expiry, since a chat's refresh waits for it
 SPLIT_MAX = 2_000  # old rows read again in one round, some ten milliseconds each
 USES_MAX = 20_000  # usage counts stored in one round; the rest follows in the next
+LOOK_SECONDS = 60.0  # between two checks for a due user
+REST_SECONDS = 0.5  # between two users, so that other writers of Milvus Lite get their turn
+PATIENCE_SECONDS = 900.0  # other processes take over a round that takes longer
+
+log = structlog.get_logger(__name__)
 
 Unit: TypeAlias = list[RetentionStep]
 """Steps that depend on each other, hence one write."""
@@ -101,7 +123,7 @@ class Upkeep:
                 units = await old_rows.split(memories, await self._reader(), now=now, most=SPLIT_MAX)
                 return [[RetentionStep(RetentionReason.SPLIT, *pair) for pair in rows] for rows in units]
             case UpkeepTask.CONSOLIDATE:
-                return duplicates.united(memories, now=now)
+                return retention.united(memories, now=now)
             case UpkeepTask.PRUNE:
                 steps = [
                     *retention.pruned(memories, self._rules, now=now),
@@ -218,3 +240,44 @@ def _batches(units: Sequence[Unit]) -> Iterator[list[Unit]]:
         batch.append(unit)
     if batch:
         yield batch
+
+
+class UpkeepLoop:
+    """Upkeep of all users until told to stop. Any number of workers may run it; one at a time is active."""
+
+    def __init__(
+        self, upkeep: Upkeep, *, upkeep_schedule: UpkeepSchedule, clock: Clock, metrics: Metrics, every: float
+    ) -> None:
+        """`every`: seconds between two rounds for one user."""
+        self._upkeep = upkeep
+        self._schedule = upkeep_schedule
+        self._clock = clock
+        self._metrics = metrics
+        self._every = every
+
+    async def run(self, until: asyncio.Event) -> None:
+        while not until.is_set():
+            had_work = await self.look_after_next()
+            await pause_before(until, REST_SECONDS if had_work else LOOK_SECONDS)
+
+    async def look_after_next(self) -> bool:
+        """One round for the user who is due; False if nobody is, or if that is not known now."""
+        try:
+            user_id = await self._schedule.next_due(now=self._clock(), every=self._every, patience=PATIENCE_SECONDS)
+            if user_id is None:
+                return False
+            self._metrics.upkeep_rounds.labels(await self._looked_after(user_id)).inc()
+            await self._schedule.ended(user_id, now=self._clock())
+        except Unavailable:  # of the turn log; a round in progress will be taken over
+            return False
+        return True
+
+    async def _looked_after(self, user_id: str) -> str:
+        try:
+            steps = await self._upkeep.run(user_id)
+        except MemproxyError as error:
+            log.warning("a round of upkeep was broken off", error=type(error).__name__)
+            return "broken_off"
+        if steps:
+            log.info("memories were looked after", **totals(steps))
+        return "done"

@@ -16,9 +16,9 @@ from math import inf
 from typing import Protocol
 
 from memory.errors import Conflict, Unavailable
-from memory.learn import consolidation, forgetting, plan, plan_inputs, raw_words, stored_reading
+from memory.learn import consolidation, forgetting, plan, plan_inputs, raw_words
+from memory.learn.closeness import embedded_by
 from memory.learn.consolidation import Judged, Pair
-from memory.learn.embedded import embedded_by
 from memory.learn.forgetting import ForgetMatches, ForgetReach, ForgetRequest
 from memory.learn.neighbours import NeighbourSearch
 from memory.learn.plan import Plan
@@ -39,11 +39,10 @@ from memory.ports import (
     RequestStores,
     WindowLeases,
 )
-from memory.runtime.telemetry import Telemetry
-from memory.runtime.tracing import SpanName
-from memory.service.erasure import Erasure, by_turn, narrowed
-from memory.service.forgotten_wordings import forget_wordings, without_meant
+from memory.runtime.tracing import SpanName, Telemetry
+from memory.service.erasure import by_turn, narrowed
 from memory.service.holdout_signs import HoldoutSigns
+from memory.service.locked_writes import forget_wordings, without_meant
 from memory.service.raw_word_search import RawWordSearch
 from memory.service.summary_exclusions import Reach, SummaryExclusions, turns_quoted
 
@@ -113,14 +112,7 @@ class WindowLearning:
         self._metrics = telemetry.metrics
         self._tracer = telemetry.tracer
         self._embedded = embedded_by(memories.embedder)
-        self._plan_writer = PlanWriter(
-            store=memories.store,
-            embedded=self._embedded,
-            erasure=Erasure(memories=memories, turn_log=turn_log, stores=stores, clock=telemetry.clock),
-            receipts=stores.receipts,
-            clock=telemetry.clock,
-            metrics=telemetry.metrics,
-        )
+        self._plan_writer = PlanWriter(turn_log=turn_log, memories=memories, stores=stores, telemetry=telemetry)
         self._signs = HoldoutSigns(turn_log=turn_log, receipts=stores.receipts, metrics=telemetry.metrics)
         self._compares_arms = bounds.compares_arms
         self._reading = WindowReading(
@@ -131,13 +123,11 @@ class WindowLearning:
             metrics=telemetry.metrics,
             bounds=bounds,
         )
-        self._neighbours = NeighbourSearch(
-            store=memories.store, local_memories=memories.local_memories, embedded=self._embedded
-        )
+        self._neighbours = NeighbourSearch(memories)
 
     async def learn(self, lease: Lease) -> None:
         """Return once everything in the window is stored. Raises `Unavailable`, `Conflict`, `UnreadablePlan`."""
-        if stored_reading.is_reading(lease.plan):
+        if plan.is_reading(lease.plan):
             with self._tracer.span(SpanName.READ_WINDOW):
                 read = await self._reading.read(lease, save=partial(self._turn_log.save_plan, lease))
             learnt = Plan()
@@ -295,7 +285,8 @@ class WindowLearning:
                 await held.save(fitting)
             forgotten = forgetting.forgotten_later(later, stored.raw, close)
             said = [row for n, row in enumerate(stored.raw) if n not in forgotten]
-            fitting = replace(fitting, raw=tuple(await self._plan_writer.raw_not_forgotten(held.lock, said)))
+            deleted = await held.lock.forgotten([row.id for row in said])
+            fitting = replace(fitting, raw=tuple(row for row in said if row.id not in deleted))
             gone = await self._plan_writer.apply(lease.user_id, held.lock, fitting, known)
         await self._plan_writer.finish(lease.user_id, stored, gone)
 

@@ -14,13 +14,12 @@ from types import MappingProxyType
 
 from memory.errors import Unavailable
 from memory.language.dates import period
-from memory.learn import forgetting, frames, gate, raw_words, stored_reading
-from memory.learn.closeness import Closeness, closeness_of
-from memory.learn.embedded import Vectors, embedded_by
-from memory.learn.failed_turns import muted, with_failed_turns
-from memory.learn.feedback import ANSWER_CHARACTERS_MAX, Confirmation, confirmations_of
+from memory.learn import forgetting, frames, gate, raw_words
+from memory.learn.closeness import Closeness, Vectors, closeness_of, embedded_by
+from memory.learn.feedback import ANSWER_CHARACTERS_MAX, Confirmation, confirmations_of, muted, with_failed_turns
 from memory.learn.forgetting import ForgetRequest
-from memory.learn.rate_limit import SessionRateLimit
+from memory.learn.gate import SessionRateLimit
+from memory.learn.plan import decode_claims, encode_claims
 from memory.learn.readers import Readers
 from memory.learn.reading.assembly import UNDATED
 from memory.learn.relating import confirmed_line
@@ -55,7 +54,8 @@ class WindowClaims:
     @property
     def forgets(self) -> Callable[[Claim | Memory], bool]:
         """Whether one of its requests that last means what was said before it."""
-        return partial(forgetting.is_forgotten_later, forgetting.lasting(self.requests))
+        requests = forgetting.lasting(self.requests)
+        return lambda known: bool(forgetting.forgotten_later(requests, [known]))
 
     @property
     def is_empty(self) -> bool:
@@ -109,9 +109,8 @@ class WindowReading:
         context = conversation[-CONTEXT_TURNS_MAX:]
         failed = await self._turn_log.failed_turns(lease, limit=FAILED_TURNS_MAX)
         before, during = with_failed_turns(context, turns, failed)
-        claims = gate.without_repetitions(
-            await self._claims(lease, list(map(muted, during)), list(map(muted, before)), save)
-        )
+        read = await self._claims(lease, list(map(muted, during)), list(map(muted, before)), save)
+        claims = gate.without_repetitions(read)
         proposed = [claim for claim in claims if claim.act in STORED_ACTS]
         shown = await self._shown(lease.user_id, turns) if proposed else ()
         at, session = turns[-1].at, (lease.user_id, lease.session_id, lease.window_id)
@@ -135,8 +134,7 @@ class WindowReading:
         later = await self.later_requests(lease)
         close = await self.closeness([*said, *later], [claim.text for claim in claims])
         taken = await asyncio.to_thread(forgetting.withheld_claims, own, said, [*context, *turns], close, later)
-        kept = forgetting.without_words_of(taken, [claim for claim in own if claim not in taken])
-        kept = list(map(dated, kept))
+        kept = list(map(dated, forgetting.without_words_of(taken, [claim for claim in own if claim not in taken])))
         self._metrics.facts_dropped.labels("withheld").inc(len(own) - len(kept))
         confirmations = [*confirmations_of(claims, [*before, *during]), *_answered(kept, [*context, *turns])]
         withheld = await asyncio.to_thread(withheld_turns, [*context, *turns], claims, said, later, close)
@@ -171,7 +169,7 @@ class WindowReading:
     async def later_requests(self, lease: Lease) -> list[ForgetRequest]:
         """The requests to forget that the user made after this window, as they were read then."""
         orders = await self._turn_log.forget_requests_after(lease, limit=forgetting.LATER_REQUESTS_MAX)
-        stored = [(order.turn, stored_reading.decode(order.claims or None)) for order in orders]
+        stored = [(order.turn, decode_claims(order.claims or None)) for order in orders]
         claims = [claim for _, found in stored for claim in found or ()]
         unread = [turn for turn, found in stored if found is None]  # marked by another release
         claims += await self._readers.ready.read(unread, context=()) if unread else []
@@ -188,7 +186,7 @@ class WindowReading:
         """
         if not self._readers.is_slow:
             return await self._readers.ready.read(turns, context=context)
-        stored = stored_reading.decode(lease.plan)
+        stored = decode_claims(lease.plan)
         if stored is not None:
             return stored
         try:
@@ -198,7 +196,7 @@ class WindowReading:
             if not asks_memory(claims):
                 raise
             self._metrics.model_shortfalls.labels("window").inc()
-        await save(stored_reading.encode(claims))
+        await save(encode_claims(claims))
         return claims
 
     async def _shown(self, user_id: str, turns: Sequence[Turn]) -> list[str]:
@@ -221,7 +219,7 @@ def _by_turn(requests: Sequence[ForgetRequest]) -> dict[str, bytes]:
     claims: dict[str, list[Claim]] = {}
     for request in requests:
         claims.setdefault(request.turn.id, []).append(request.claim)
-    return {turn_id: stored_reading.encode(found) for turn_id, found in claims.items()}
+    return {turn_id: encode_claims(found) for turn_id, found in claims.items()}
 
 
 def _answered(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Confirmation]:

@@ -17,9 +17,8 @@ from typing import Protocol
 import structlog
 
 from memory.errors import Conflict, Unavailable, Unusable
-from memory.learn.gate import Secrets
+from memory.learn.gate import Secrets, SessionRateLimit
 from memory.learn.plan import UnreadablePlan
-from memory.learn.rate_limit import SessionRateLimit
 from memory.learn.readers import Readers
 from memory.learn.trigger_scanner import TriggerScanner
 from memory.learn.window import LearningTurns, WindowLearning
@@ -27,11 +26,9 @@ from memory.learn.window_reading import WindowBounds
 from memory.model import Role
 from memory.ports import LearnDue, Lease, MemoryBank, RequestStores, TurnTriage
 from memory.runtime.task_groups import pause_before, unwrapped
-from memory.runtime.telemetry import Telemetry
-from memory.runtime.tracing import SpanName, linked
+from memory.runtime.tracing import SpanName, Telemetry, linked
 from memory.secrets.redaction import REDACT_ALL
-from memory.service.branch_memories import BranchMemories
-from memory.service.word_removal import WordRemoval
+from memory.service.turn_changes import TurnChanges
 
 OWN_PARTS = frozenset({"milvus", "embedder", "turn_log"})
 
@@ -105,8 +102,7 @@ class Worker:
             telemetry=telemetry,
             queue_turns_max=self.settings.queue_turns_max,
         )
-        self._branches = BranchMemories(trees=turn_log.trees, memories=memories, stores=stores, telemetry=telemetry)
-        self._words = WordRemoval(turn_log.removed_words, memories, stores.notes, telemetry)
+        self._turn_changes = TurnChanges(turn_log=turn_log, memories=memories, stores=stores, telemetry=telemetry)
         self._turn_log = turn_log
         self._readers = readers
         self._clock = telemetry.clock
@@ -121,8 +117,8 @@ class Worker:
         async with asyncio.TaskGroup() as upkeep:
             periodic = (
                 upkeep.create_task(self._every(self.settings.recover_seconds, self._recover)),
-                upkeep.create_task(self._every(self.settings.branch_seconds, self._branches.run)),
-                upkeep.create_task(self._every(self.settings.branch_seconds, self._words.run)),
+                upkeep.create_task(self._every(self.settings.branch_seconds, self._turn_changes.settle_branches)),
+                upkeep.create_task(self._every(self.settings.branch_seconds, self._turn_changes.delete_words)),
                 upkeep.create_task(self._every(self.settings.scan_seconds, self._trigger_scanner.scan)),
                 upkeep.create_task(self._every(self.settings.measure_seconds, self._measure)),
                 upkeep.create_task(self._every(self.settings.measure_seconds, self._trigger_scanner.relieve)),
@@ -140,8 +136,8 @@ class Worker:
         while lease := await self._lease():
             await self._handle(lease)
             handled += 1
-        await self._branches.run()
-        await self._words.run()
+        await self._turn_changes.settle_branches()
+        await self._turn_changes.delete_words()
         return handled
 
     async def _serve(self, until: asyncio.Event) -> None:

@@ -6,12 +6,12 @@ Times are Unix seconds (UTC, float). Token counts are estimates in tokens of the
 
 from __future__ import annotations
 
-from memory.model.chains import NOTE_KEYS_MAX, ChainLink, link_name
 from memory.model.chats import (
     CHAT_BYTES_MAX,
     HEAVY_BODY_BYTES,
     Conversation,
     Message,
+    ModelWindow,
     Placement,
     RequestOptions,
     Role,
@@ -29,10 +29,13 @@ from memory.model.compaction import NEEDED, CompactedHistory, CompactedState, Hi
 from memory.model.conversation_trees import (
     EARLIER_BYTES_MAX,
     EARLIER_EXCHANGES_MAX,
+    NOTE_KEYS_MAX,
     BranchShift,
     BranchTurn,
+    ChainLink,
     SentConversation,
     SentExchange,
+    link_name,
 )
 from memory.model.identity import ID_BYTES_MAX, Scope, is_valid_id
 from memory.model.memories import (
@@ -85,4 +88,3 @@ from memory.model.summaries import (
 )
 from memory.model.turns import Turn, TurnStatus, Urgency
 from memory.model.vectors import VectorOrigin
-from memory.model.windows import ModelWindow

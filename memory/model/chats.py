@@ -1,4 +1,4 @@
-"""The content and options of a chat request."""
+"""The content and options of a chat request, and the context window of its model."""
 
 from __future__ import annotations
 
@@ -74,3 +74,15 @@ class RequestOptions:
     profile: bool | None = None
     compact: bool | None = None
     claim: ClaimFilter = ANY_CLAIM
+
+
+@dataclass(frozen=True, slots=True)
+class ModelWindow:
+    """`tokens`: of prompt and answer together. `per_estimate`: tokens of this model per token that we estimate."""
+
+    tokens: int
+    per_estimate: float = 1.0
+
+    def __post_init__(self) -> None:
+        assert self.tokens > 0
+        assert self.per_estimate > 0

@@ -41,11 +41,10 @@ class ClaimFilter:
 
     def admits(self, subject: str, name: str, attribute: str, values: Sequence[str]) -> bool:
         given = ((subject,), (name,), (attribute,), values)
-        return all(any(_is_same(text, key, one) for one in given[place]) for place, text, key in self._asked)
-
-
-def _is_same(text: str, key: str, given: str) -> bool:
-    return text == given or _OF_NO_WORD != key == statement_key(given)
+        return all(
+            any(text == one or _OF_NO_WORD != key == statement_key(one) for one in given[place])
+            for place, text, key in self._asked
+        )
 
 
 ANY_CLAIM = ClaimFilter()

@@ -1,4 +1,5 @@
-"""A conversation as a tree: what a client sends of it, and which turns it no longer continues from.
+"""A conversation as a tree: what a client sends of it, which turns it no longer continues from, and by which names a
+request continues an earlier exchange.
 
 A turn is a node of the tree. The path from its root to the newest request is active; turns off that path, which were
 regenerated or edited, are abandoned until the client continues with them.
@@ -6,12 +7,16 @@ regenerated or edited, are abandoned until the client continues with them.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 from memory.model.chats import Message
+from memory.model.identity import Scope, is_valid_id
 
 EARLIER_EXCHANGES_MAX = 200  # of a request: looked up, and filled in where they are missing
 EARLIER_BYTES_MAX = 1 << 20  # of their texts; older ones are looked up and not filled in
+NOTE_KEYS_MAX = 32  # more than fit into the token limit of all notes of a conversation
+NAME_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +65,31 @@ class BranchShift:
 
     abandoned: tuple[BranchTurn, ...] = ()
     resumed: tuple[BranchTurn, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChainLink:
+    """An exchange: its session, the turn that the user opened with it, and the notes in its prompt.
+
+    `turn_id`: "" if the exchange is not recorded. `note_keys`: the keys of those notes in the note book, oldest first.
+    """
+
+    session_id: str
+    turn_id: str
+    note_keys: tuple[str, ...] = ()
+
+    def followed_by(self, *note_keys: str) -> tuple[str, ...]:
+        """The keys of an exchange that continues this one and adds these keys."""
+        return tuple(dict.fromkeys((*self.note_keys, *filter(None, note_keys))))[-NOTE_KEYS_MAX:]
+
+
+def link_name(scope: Scope, name: str) -> str:
+    """The name of an exchange within the user's project and agent: in others it is unknown, so that neither session
+    nor notes pass from one project to another.
+
+    `name`: the server's id of a response or conversation. An invalid one stays as it is, and names nothing.
+    """
+    if not (scope.project_id or scope.agent_id) or not is_valid_id(name):
+        return name
+    seed = "\x1f".join((scope.project_id, scope.agent_id, name)).encode()
+    return hashlib.blake2b(seed, digest_size=NAME_BYTES).hexdigest()

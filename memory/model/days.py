@@ -36,9 +36,7 @@ def _last_day(end: float) -> str:
 
 
 def with_days(text: str, days: str) -> str:
-    """`days`: a `period_text`. Nothing is added for "", for days that no calendar has, or where the text names a year
-    of them.
-    """
+    """`days`: a `period_text`. "", days of no calendar, or of a year that the text names are not added."""
     is_named = any(bound[:4] in text for bound in _bounds(days))
     return f"{text} ({days})" if _is_period(days) and not is_named else text
 

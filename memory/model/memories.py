@@ -1,14 +1,14 @@
-"""A memory: one fact about a user, with its evidence and its history."""
+"""A memory: one fact about a user, with its evidence, its history and its versions."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from memory.model.identity import is_valid_owner
 CONFIDENCE_STEP = 0.3  # of what is missing to certainty: a repetition adds it, and loses it when it is forgotten
 CONTENT_CHARACTERS_MAX = 8_000  # of one memory as stored; the gate of learning is stricter (2,000)
 TIME_MAX = 253_402_300_799.0  # the last second of the year 9999, the limit of ISO 8601 with four digits
+Row = TypeVar("Row")
 
 
 Vector: TypeAlias = npt.NDArray[np.float32]
@@ -198,6 +199,7 @@ def statement_key(content: str) -> str:
 
 
 def _digest(text: str) -> str:
+    """No two texts share it by chance."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -221,3 +223,43 @@ class Change:
 
     kind: ChangeKind
     memory: Memory
+
+
+def together(
+    rows: Sequence[Row], sentence_of: Callable[[Row], str | None], place_of: Callable[[Row], Any] = lambda row: 0
+) -> list[Row]:
+    """Rows of one sentence stand where the first of them stood, ordered by `place_of`; all others keep their order."""
+    sentences: dict[object, list[Row]] = {}
+    for number, row in enumerate(rows):
+        sentences.setdefault(sentence_of(row) or number, []).append(row)
+    return [row for facts in sentences.values() for row in sorted(facts, key=place_of)]
+
+
+def facts_together(memories: Sequence[Memory]) -> list[Memory]:
+    """Facts of one sentence in the order in which they stand in it."""
+    return together(memories, lambda one: one.sentence_id, _place_in_sentence)
+
+
+def _place_in_sentence(memory: Memory) -> int:
+    return memory.evidence[0].quote.find(memory.evidence[0].clause) if memory.sentence_id else 0
+
+
+class VersionChanged(BadInput):
+    """The memory is no longer as the caller has read it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this memory has changed since you read it, or the version is not of this memory: read it again",
+            code="precondition_failed",
+        )
+
+
+def version_of(memory: Memory) -> str:
+    """Follows from all fields, also those that recall counts (`access_count`, `used_at`)."""
+    return _digest(repr(memory))
+
+
+def refuse_changed(memory: Memory, expected: Collection[str] | None) -> None:
+    """Raises `VersionChanged` unless it has one of these versions. None: any."""
+    if expected is not None and version_of(memory) not in expected:
+        raise VersionChanged

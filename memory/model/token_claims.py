@@ -83,10 +83,7 @@ def verified_user(payload: bytes, names: ClaimNames) -> VerifiedUser | ClaimProb
 
 
 def user_of_tenant(tenant: str, user: str) -> str:
-    """The user id of a tenant's user: `TENANT/USER`, in which `%` and `/` of both are percent-encoded.
-
-    So no two pairs have the same id.
-    """
+    """`TENANT/USER`, in which `%` and `/` of both are percent-encoded, so that no two pairs have the same id."""
     return "/".join(part.replace("%", "%25").replace("/", "%2F") for part in (tenant, user))
 
 

@@ -6,12 +6,9 @@ adapter and raises `Unavailable` beyond it; a cancelled call leaves nothing half
 
 from __future__ import annotations
 
-from memory.ports.chains import ResponseChains
-from memory.ports.chat_states import ChatState, ChatStateQuery, ChatStates
-from memory.ports.compaction import CompactedStates, ResentHistory
-from memory.ports.conversation_trees import ConversationTrees
-from memory.ports.models import ChatModel, Clock, Completion, Embedder, Tokens
-from memory.ports.opt_outs import NoOptOuts, OptOuts
+from memory.ports.conversation_trees import ConversationTrees, RecordingTimes, ResponseChains
+from memory.ports.erasures import OptOuts
+from memory.ports.models import ChatModel, Clock, Completion, Embedder, ModelWindows, Tokens, WindowSource
 from memory.ports.profiles import Profiles
 from memory.ports.reading import (
     ExamKey,
@@ -26,21 +23,22 @@ from memory.ports.reading import (
     StatementPair,
     StatementReader,
 )
-from memory.ports.record_copies import RecordCopies
-from memory.ports.recorded import MessagePage, RecordedMessages, SessionPage, Trimming
-from memory.ports.recording_times import RecordingTimes
+from memory.ports.recorded import MessagePage, RecordCopies, RecordedMessages, RemovedWords, SessionPage, Trimming
 from memory.ports.reembedding import Outdated, Reembedding, ReembeddingStatus, StoredText
-from memory.ports.removed_words import RemovedWords
 from memory.ports.requests import (
+    ChatState,
+    ChatStateQuery,
+    ChatStates,
     ChatTemplates,
+    CompactedStates,
     ModelCapabilities,
     NoteBook,
     ReceiptPage,
     Receipts,
     RequestStores,
+    ResentHistory,
     ServerKnowledge,
 )
-from memory.ports.snapshots import Snapshots
 from memory.ports.stores import (
     LedgerWrite,
     MemoryBank,
@@ -50,11 +48,23 @@ from memory.ports.stores import (
     NoLocalMemories,
     Page,
     Revision,
+    Snapshots,
     UserLedger,
     UserMemories,
 )
-from memory.ports.summaries import NoSummaries, SessionSummaries, SummaryQueue
-from memory.ports.turn_log import ConversationRecord, TurnLog, TurnRecording, TurnTriage, WindowLeases
-from memory.ports.turns import Backlog, DeadLetter, ForgetRequestTurn, FreshTurn, LearnDue, Lease, QueueDepth
+from memory.ports.summaries import SessionSummaries, SummaryQueue
+from memory.ports.turn_log import (
+    Backlog,
+    ConversationRecord,
+    DeadLetter,
+    ForgetRequestTurn,
+    FreshTurn,
+    LearnDue,
+    Lease,
+    QueueDepth,
+    TurnLog,
+    TurnRecording,
+    TurnTriage,
+    WindowLeases,
+)
 from memory.ports.upkeep import UpkeepSchedule, UsageCount, UsageCounts
-from memory.ports.windows import ModelWindows, WindowSource

@@ -1,4 +1,4 @@
-"""Ports to models, for vectors and answers, and the clock."""
+"""Ports to models, for vectors, answers and context windows, and the clock."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from memory.model import (
-    Message,
-    Vector,
-)
+from memory.model import Message, ModelWindow, Vector
 
 Clock: TypeAlias = Callable[[], float]
 """Unix seconds. Passed in; only `memory/processes/composition.py` uses the system clock."""
@@ -21,14 +18,12 @@ class Embedder(Protocol):
     @property
     def dimension(self) -> int:
         """Length of a vector."""
-        ...
 
     async def embed(self, texts: Sequence[str], *, is_urgent: bool, as_query: bool = False) -> Vector:
         """Unit vectors, shape `(len(texts), dimension)`, float32. Raises `Unavailable`.
 
         `as_query`: the texts are questions, which some models embed differently from documents.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +48,21 @@ class ChatModel(Protocol):
         With a JSON schema the model is asked to follow it; callers must not rely on that. Cancelling stops the
         generation.
         """
-        ...
 
 
-class Tokens(Protocol):
-    """Counts tokens as the packaged encoder's tokenizer does, without a limit: an estimate for other models."""
+Tokens: TypeAlias = Callable[[str], int]
+"""Counts tokens as the packaged encoder's tokenizer does, without a limit: an estimate for other models."""
 
-    def __call__(self, text: str) -> int: ...
+
+class WindowSource(Protocol):
+    """The model server's own information about its models. For use in the background, not in a request."""
+
+    async def window(self, model: str) -> ModelWindow | None:
+        """The window of this model; None if the server does not tell. Never raises."""
+
+
+class ModelWindows(Protocol):
+    """What is known about windows now."""
+
+    def glance(self, model: str) -> ModelWindow | None:
+        """The window if it is known; otherwise None, and it is found out in the background. Never waits."""

@@ -19,18 +19,15 @@ class Profiles(Protocol):
 
         Without the lines of memories that were written since the lines were put: they may have changed.
         """
-        ...
 
     async def all(self, user_id: str) -> list[Profile]:
         """All that exist as they were put, by project, the user's own first."""
-        ...
 
     async def put(self, user_id: str, lines: Mapping[str, Sequence[ProfileLine]], *, revision: int, now: float) -> bool:
         """Replace the lines of all profiles of the user, by project; pinned lines stay.
 
         Nothing is stored, and False returned, unless the ledger's revision of the user's memories is still `revision`.
         """
-        ...
 
     async def set_own(
         self,
@@ -42,23 +39,18 @@ class Profiles(Protocol):
         now: float,
     ) -> None:
         """Set what the user decides; None leaves it as it is. Durable on return."""
-        ...
 
     async def drop(self, user_id: str, memory_ids: Collection[str], *, now: float) -> None:
         """Remove the lines of these memories from every profile of the user."""
-        ...
 
     async def erase(self, user_id: str, project_id: str = "") -> None:
         """Delete all profiles of the user, or only that of the project, with their pinned lines. Durable on return."""
-        ...
 
     async def stale(self, *, limit: int) -> list[str]:
         """Users whose memories were written since their lines were put, those waiting longest first.
 
         Cheap if there are none: may be called several times a second.
         """
-        ...
 
     async def is_stale(self, user_id: str) -> bool:
         """Whether this user's memories were written since the lines were put."""
-        ...

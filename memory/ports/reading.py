@@ -1,11 +1,13 @@
-"""The port of readers, which turn messages into claims and compare new claims with older memories."""
+"""The port of readers, which turn messages into claims and compare new claims with older memories; and of writers,
+which make a short text from numbered lines and say which lines each sentence is based on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from memory.model import Claim, Turn
 
@@ -79,7 +81,6 @@ class StatementReader(Protocol):
     @property
     def name(self) -> str:
         """The value of `made_by`: the kind of reader, with the version of its weights or prompt."""
-        ...
 
     async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
         """The claims of `turns`, all of one user and session, in the order said.
@@ -87,11 +88,9 @@ class StatementReader(Protocol):
         `context`: a few turns before them, oldest first; no claims are made from those. Each claim quotes a message of
         `turns` verbatim. Limited in time. Raises `Unavailable("model", …)`, including `Unusable`.
         """
-        ...
 
     async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
         """One verdict per pair, in order. Raises `Unavailable("model", …)`, including `Unusable`."""
-        ...
 
 
 class ReadyReader(StatementReader, Protocol):
@@ -99,7 +98,6 @@ class ReadyReader(StatementReader, Protocol):
 
     async def frames(self, turns: Sequence[Turn]) -> list[FrameMark]:
         """The sentences of `turns`, consecutive ones of a session, that set or end a frame, in the order said."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +126,44 @@ class ExamResults(Protocol):
 
     async def get(self, key: ExamKey) -> ExamResult | None:
         """The result, or None if there is none or it has expired."""
-        ...
 
     async def put(self, key: ExamKey, result: ExamResult) -> None:
         """Replaces an earlier result of that key; durable on return."""
-        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WritingTask:
+    """What is to be written. `instruction`: the rules, for the writer. `kinds`: of sentences, of which each gets one.
+    `answer_tokens_max`: of the whole answer.
+    """
+
+    instruction: str
+    kinds: tuple[str, ...]
+    sentences_max: int = 20
+    answer_tokens_max: int = 500
+
+
+@dataclass(frozen=True, slots=True)
+class GroundedSentence:
+    """`sources`: numbers of the lines that it is based on, from 1, at least one."""
+
+    text: str
+    sources: tuple[int, ...]
+    kind: str
+
+
+Objections: TypeAlias = Callable[[Sequence[GroundedSentence]], Sequence[str]]
+"""What is wrong with a text, in short sentences for the writer; empty: it can be used."""
+
+
+class GroundedWriter(Protocol):
+    """Writes from given lines only. A text is a proposal, which the caller has to check."""
+
+    async def write(
+        self, task: WritingTask, lines: Sequence[str], *, objections: Objections
+    ) -> Sequence[GroundedSentence]:
+        """A text from these lines; if there are objections, the better of two.
+
+        Sources are lines that exist, and kinds are among those of the task; nothing else is certain. Limited in time.
+        Raises `Unavailable("model", …)`: `Unusable` if there was no such text, `Late` if there was none in time.
+        """

@@ -54,39 +54,31 @@ class Reembedding(Protocol):
 
     async def status(self) -> ReembeddingStatus:
         """The current state; changes nothing."""
-        ...
 
     async def begin(self) -> None:
         """Create the storage for the new vectors, or find that of an earlier attempt; other leftovers are deleted."""
-        ...
 
     def remaining(self) -> AsyncIterator[Sequence[StoredText]]:
         """Memories that are not embedded yet, or were changed since, ordered by id, a few hundred at a time.
 
         Each is returned once. Before `begin`, these are all memories.
         """
-        ...
 
     async def put(self, texts: Sequence[StoredText], vectors: Vector) -> None:
         """Store these vectors durably, all other fields unchanged. `vectors` has shape `(len(texts), dimension)`."""
-        ...
 
     async def copy(self, texts: Sequence[StoredText]) -> None:
         """Store these durably, with the vectors that they have, which must be of the wanted origin."""
-        ...
 
     async def remove_deleted(self) -> bool:
         """Remove memories deleted since they were embedded; whether old and new have the same number of memories
         now.
         """
-        ...
 
     async def switch(self) -> None:
         """Let all parts use the new vectors from now on, atomically."""
-        ...
 
     async def clear(self) -> None:
         """Delete unused data. Raises `Unavailable` and deletes nothing if it holds more memories than the data in
         use.
         """
-        ...

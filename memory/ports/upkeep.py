@@ -24,19 +24,15 @@ class UsageCounts(Protocol):
 
     def count(self, user_id: str, memory_ids: Collection[str], *, at: float) -> None:
         """Count one use of each. Written some seconds later, in batches. Never waits, never raises."""
-        ...
 
     async def unstored(self, user_id: str, *, limit: int) -> dict[str, UsageCount]:
         """Counts that the store does not have yet, by memory id, ordered by id."""
-        ...
 
     async def take(self, user_id: str, memory_ids: Collection[str]) -> dict[str, UsageCount]:
         """Those of these memories, for whoever stores them: they are gone here, so that no use counts twice."""
-        ...
 
     async def drop(self, user_id: str, memory_ids: Collection[str]) -> None:
         """Delete their counts; an empty collection means all of the user's."""
-        ...
 
 
 class UpkeepSchedule(Protocol):
@@ -44,7 +40,6 @@ class UpkeepSchedule(Protocol):
 
     async def users(self, *, after: str, limit: int) -> Sequence[str]:
         """Users with memories, ordered by id, after `after`; "" starts from the beginning."""
-        ...
 
     async def next_due(self, *, now: float, every: float, patience: float) -> str | None:
         """Claim a user whose last round ended `every` seconds ago; None: nobody is due, or a round is in progress.
@@ -52,8 +47,6 @@ class UpkeepSchedule(Protocol):
         A new user is due `every` seconds after first seen. A round that takes longer than `patience` seconds counts as
         dead.
         """
-        ...
 
     async def ended(self, user_id: str, *, now: float) -> None:
         """The user's round is over, successful or not; the next one is due after the interval."""
-        ...

@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -23,12 +23,12 @@ from memory.adapters.evaluation_reports import FolderOfReports
 from memory.adapters.milvus.reembedding import MilvusReembedding
 from memory.adapters.milvus.store import MilvusStore, MilvusTimeouts
 from memory.adapters.models import classifier_file
-from memory.adapters.models.embedder_on_demand import EmbedderOnDemand
 from memory.adapters.models.embedding_model import card_of, prepared
 from memory.adapters.models.onnx_embedder import OnnxEmbedder, OnnxModel
 from memory.adapters.models.openai_chat import OpenAiChatModel
 from memory.adapters.models.openai_embeddings import OpenAiEmbedder
 from memory.adapters.models.packaged_encoder import sentence_pieces
+from memory.adapters.models.recent_vectors import EmbedderOnDemand
 from memory.adapters.models.sentence_pieces import SentencePieceTokens
 from memory.adapters.models.upstream_models import UpstreamModels
 from memory.errors import BadSetting
@@ -42,17 +42,13 @@ from memory.ports import (
     Embedder,
     MemoryBank,
     MemoryStore,
-    NoSummaries,
     RequestStores,
     ResentHistory,
     ServerKnowledge,
     Tokens,
     UserLedger,
-    UserMemories,
 )
-from memory.ports.parts import NO_PARTS, DeploymentParts
-from memory.processes.compaction_parts import compactor_of
-from memory.processes.erasure_parts import open_rewriter_of_files
+from memory.ports.operators import NO_PARTS, DeploymentParts
 from memory.processes.from_settings import (
     PATIENT_SECONDS,
     chat_server,
@@ -67,34 +63,28 @@ from memory.processes.from_settings import (
     worker_settings,
 )
 from memory.processes.kept_state import KeptState, Process
-from memory.processes.sql_state import open_sql_state
-from memory.processes.state_parts import open_snapshots
+from memory.processes.reader_parts import ExaminedModel, open_writing_model
+from memory.processes.state_parts import open_snapshots, open_sql_state
 from memory.processes.working_set_parts import opened_sets
-from memory.processes.writer_parts import ExaminedModel, open_writing_model
 from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.pipeline import RecallParts, RecallPipeline
 from memory.recall.project_access import ReadableProjects
+from memory.recall.query import ANSWER_TOKENS, RewriteMode
 from memory.recall.query_rewriter import Rewriter, RewriteSettings
 from memory.recall.retrieval import Retrieval
-from memory.recall.rewrite_prompt import ANSWER_TOKENS, RewriteMode
 from memory.recall.search_flow import SearchParts
-from memory.recall.signals.classifier import SignalClassifier
+from memory.recall.signals.classifier import QuestionClassifier, SignalClassifier
 from memory.recall.signals.phrases import question_phrases, training_phrases
-from memory.recall.signals.question_kinds import QuestionClassifier
 from memory.recall.signals.training import ClassifierTraining
 from memory.recall.working_set.working_sets import WorkingSets
-from memory.runtime.announced_labels import announce
-from memory.runtime.metrics import Metrics
-from memory.runtime.telemetry import Telemetry
-from memory.runtime.tracing import NO_TRACER, Tracer
+from memory.runtime.metrics import Metrics, announce
+from memory.runtime.tracing import NO_TRACER, Telemetry, Tracer
 from memory.service.library import Library
 from memory.service.operator import OperatorSources
-from memory.service.profile_refresher import ProfileRefresher
+from memory.service.profiles import ProfileRefresher
 from memory.service.reembedding import Migrate, Reembed
 from memory.service.requests import Intake
-from memory.service.user_erasures import FileRewriter
-from memory.sessions.compaction.compactor import Compactor
 from memory.settings import Settings
 
 SYSTEM_CLOCK: Clock = time.time  # noqa: TID251 - the only use of the system clock
@@ -114,12 +104,10 @@ class Parts:
 
     store: MemoryStore
     corpora: WorkingSets
-    memories: UserMemories
     embedder: Embedder
     training: ClassifierTraining[SignalClassifier]
     ledger: UserLedger
     state: KeptState
-    file_rewriter: FileRewriter
     questions: ClassifierTraining[QuestionClassifier]
     templates: ChatTemplates
     windows: KnownWindows
@@ -135,7 +123,7 @@ class Parts:
 
     @property
     def bank(self) -> MemoryBank:
-        return MemoryBank(self.store, self.ledger, self.embedder, self.memories)
+        return MemoryBank(self.store, self.ledger, self.embedder, self.corpora)
 
     @property
     def stores(self) -> RequestStores:
@@ -152,10 +140,8 @@ class Parts:
             rewriter=self.rewriter,
             questions=self.questions.current,
         )
-        summaries = self.state.summaries if self.settings.memory.has_summaries else NoSummaries()
-        stores = replace(self.stores, summaries=summaries)
         server = ServerKnowledge(self.state.turn_log.chains, self.windows)
-        parts = RecallParts(search, stores, readable, server, self.telemetry, new_id, prepare)
+        parts = RecallParts(search, self.stores, readable, server, self.telemetry, new_id, prepare)
         return RecallPipeline(parts, recall_settings(self.settings))
 
     def template_compatibility(self) -> TemplateCompatibility:
@@ -164,16 +150,6 @@ class Parts:
             templates=self.templates,
             clock=self.telemetry.clock,
             metrics=self.telemetry.metrics,
-        )
-
-    def compactor(self) -> Compactor:
-        return compactor_of(
-            self.settings,
-            states=self.state.states,
-            memories=self.bank,
-            tokens=self.tokens,
-            model=self.writing_model,
-            telemetry=self.telemetry,
         )
 
     def library(self, deployment: DeploymentParts = NO_PARTS) -> Library:
@@ -306,12 +282,10 @@ async def open_parts_on(
     return Parts(
         store=store,
         corpora=sets,
-        memories=sets,
         embedder=embedder,
         training=signal_training(settings, embedder),
         ledger=ledger,
         state=state,
-        file_rewriter=await open_rewriter_of_files(process, stack, state=state, store=store, origin=origin),
         questions=question_training(settings, embedder),
         templates=upstream,
         windows=KnownWindows(upstream, clock=clock, fixed=settings.memory.context_length),

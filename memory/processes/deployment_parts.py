@@ -15,8 +15,8 @@ import msgspec
 
 from memory.adapters.http_probe import HttpProbe
 from memory.errors import Unavailable
-from memory.ports.parts import NOT_SEEN, PartHealth
-from memory.processes.running_parts import RunningPart, introduced
+from memory.ports.operators import NOT_SEEN, PartHealth
+from memory.processes.kept_state import RunningPart, introduced
 from memory.settings import Settings
 
 LOOK_SECONDS_MAX = 2.0
@@ -45,7 +45,7 @@ class _Clusters(msgspec.Struct):
 
 
 class SeenParts:
-    """`memory.ports.parts.DeploymentParts`. `introductions`: of the other processes that use the state."""
+    """`memory.ports.operators.DeploymentParts`. `introductions`: of the other processes that use the state."""
 
     def __init__(
         self, settings: Settings, probe: HttpProbe, introductions: Callable[[], Awaitable[Sequence[str]]]

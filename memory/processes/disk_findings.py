@@ -99,10 +99,7 @@ def _kept(folder: Path, says: str, disk: Disk) -> Finding:
 
 
 def file_system_of(folder: Path, mounts: str) -> str:
-    """The type of the file system that holds the folder, by the lines of /proc/self/mounts; "" if none does.
-
-    Of several at one point the last counts.
-    """
+    """The type of the file system of the folder, by /proc/self/mounts: of several at one point the last; "" if none."""
     depth, found = 0, ""
     for line in mounts.splitlines():
         _, point, kind, *_ = [*line.split(" "), "", "", ""]

@@ -7,6 +7,7 @@ nothing else is written. Contents of memories, turns and secret settings are nev
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -14,8 +15,8 @@ from importlib.resources import as_file
 
 from prometheus_client import CollectorRegistry
 
-from memory.adapters.milvus.connection import MilvusAddress
-from memory.adapters.milvus.durability import durability_of
+from memory.adapters.http_probe import date_of
+from memory.adapters.milvus.connection import MilvusAddress, durability_of
 from memory.adapters.milvus.reembedding import MilvusReembedding
 from memory.adapters.milvus.store import MilvusStore
 from memory.adapters.models import embedding_model, reader_weights
@@ -26,17 +27,15 @@ from memory.errors import BadInput, Unavailable
 from memory.learn.reading.exam import StoredExam
 from memory.model import VectorOrigin
 from memory.processes import composition
-from memory.processes.clock_findings import clock_finding
 from memory.processes.disk_findings import data_directory_finding
 from memory.processes.findings import Finding, Level
 from memory.processes.from_settings import PATIENT_SECONDS, milvus_address, vector_origin
 from memory.processes.identity_findings import identity_finding
-from memory.processes.kept_state import ExaminedState
+from memory.processes.kept_state import ExaminedState, RunningPart, introduced
 from memory.processes.reader_parts import asks_model, examinee, open_model_reader
 from memory.processes.state_parts import open_examined
-from memory.processes.version_findings import version_finding
 from memory.runtime.metrics import Metrics
-from memory.runtime.release import RUNNING
+from memory.runtime.release import RUNNING, Release
 from memory.settings import Settings
 
 CHECK_SECONDS_MAX = 30.0
@@ -47,12 +46,15 @@ MILVUS_STORAGE = (
     "from here: back those up, or keep `memproxy export`"
 )
 PREPARE = "run `memproxy prepare`, or let the next start do it (30 s)"
+SHOWN_MAX = 10  # parts of another release
+RESTART = (
+    "run `memproxy restart`, or restart the containers: until then they go on with what was installed at their start"
+)
+DIFFERENCE_SECONDS_MAX = 60.0  # synchronised clocks differ by less than one
+ANSWER_SECONDS_MAX = 5.0
 
 
-Findings = list[Finding]
-
-
-async def look(settings: Settings) -> Findings:
+async def look(settings: Settings) -> list[Finding]:
     """All checks, in the order in which a start depends on them. Never raises."""
     async with AsyncExitStack() as stack:
         opened: list[ExaminedState] = []
@@ -220,3 +222,69 @@ async def _reader(settings: Settings, state: ExaminedState | None) -> Finding:
     advice = "name a more capable model for memory_extraction in external_models, or leave it at that"
     says = f"the trained reader reads: {name} failed the exam with {known.score:.2f} ({failed})"
     return Finding("reader", Level.WARN, says, advice)
+
+
+async def version_finding(state: ExaminedState | None, installed: Release) -> Finding:
+    """`state`: what the parts share, if it can be read. `installed`: what a start would run now."""
+    if state is None:
+        return Finding("version", Level.OK, f"{installed} is installed; no part can be asked")
+    parts = introduced(await state.introductions())
+    stale = [one for one in parts if one is None or one.release.differs_from(installed)]
+    if stale:
+        named = [f"{one} runs {one.release}" for one in stale if one is not None]
+        if silent := stale.count(None):
+            named.append(f"{silent} of a release that does not state its version")
+        more = f" and {len(named) - SHOWN_MAX} more" if len(named) > SHOWN_MAX else ""
+        return Finding(
+            "version", Level.WARN, f"{installed} is installed; {', '.join(named[:SHOWN_MAX])}{more}", RESTART
+        )
+    return Finding("version", Level.OK, f"{installed}, run by {_counted(parts) or 'no part now'}")
+
+
+def _counted(parts: list[RunningPart | None]) -> str:
+    kinds = Counter(one.part for one in parts if one is not None)
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+
+
+async def clock_finding(settings: Settings, state: ExaminedState | None, *, now: float) -> Finding:
+    """`state`: what is kept, if it can be read."""
+    newest = await _newest(state, now)
+    if newest - now > DIFFERENCE_SECONDS_MAX:
+        says = (
+            f"the newest turn was recorded {newest - now:.0f} s after what this machine calls now: its clock went back"
+        )
+        advice = (
+            "correct the clock and keep it synchronised: until then what is said now counts as older than that turn"
+        )
+        return Finding("clock", Level.WARN, says, advice)
+    agreeing: list[str] = []
+    for name, there in await _others(settings, state):
+        difference = now - there
+        if abs(difference) > DIFFERENCE_SECONDS_MAX:
+            says = f"{abs(difference):.0f} s {'ahead of' if difference > 0 else 'behind'} that of {name}"
+            advice = "synchronise both clocks: `today` and `last week` in memories are reckoned with this one"
+            return Finding("clock", Level.WARN, says, advice)
+        agreeing.append(name)
+    if not agreeing:
+        return Finding("clock", Level.OK, "not behind the newest turn; no upstream says what time it is")
+    return Finding("clock", Level.OK, f"agrees with {' and '.join(agreeing)}")
+
+
+async def _newest(state: ExaminedState | None, now: float) -> float:
+    found = None if state is None or state.newest_turn_at is None else await state.newest_turn_at()
+    return now if found is None else found
+
+
+async def _others(settings: Settings, state: ExaminedState | None) -> list[tuple[str, float]]:
+    """What other machines call now, with their names; without those that are away, which other checks report."""
+    others: list[tuple[str, float]] = []
+    if state is not None and state.server_time is not None:
+        others.append((state.where, await state.server_time()))
+    if settings.upstream:
+        try:
+            there = await date_of(settings.upstream, seconds=ANSWER_SECONDS_MAX)
+        except Unavailable:
+            return others
+        if there is not None:
+            others.append((settings.upstream, there))
+    return others

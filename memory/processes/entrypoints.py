@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,23 +23,23 @@ from memory.api.rest import create_app
 from memory.errors import Unavailable
 from memory.learn.readers import Readers
 from memory.learn.retention import DAY
-from memory.learn.schedule import UpkeepLoop
-from memory.learn.upkeep import Upkeep
+from memory.learn.upkeep import Upkeep, UpkeepLoop
 from memory.model import Candidate, Memory, Query, Question, RequestOptions, Scope
 from memory.ports import ChatStateQuery, MemoryFilter
+from memory.processes.background_parts import open_upkeep, summarizer_of
 from memory.processes.composition import SYSTEM_CLOCK, Parts, open_parts
 from memory.processes.deployment_parts import SeenParts
+from memory.processes.erasure_parts import open_file_rewriter
 from memory.processes.from_settings import caller_rules, recording
 from memory.processes.reader_parts import examining, open_readers
-from memory.processes.summary_parts import summarizer_of
-from memory.processes.upkeep_parts import open_upkeep
 from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.ranking.ranking import rank_found
 from memory.runtime.gc_freeze import freeze_live_objects
 from memory.runtime.offload import switch_often
-from memory.runtime.task_groups import started_again, unwrapped
-from memory.service.withdrawn_summaries import WithdrawnSummaries
-from memory.sessions.record_expiry import RecordExpiry
+from memory.runtime.task_groups import pause_before, started_again, unwrapped
+from memory.service.summary_exclusions import WithdrawnSummaries
+from memory.service.user_erasures import FileRewriter
+from memory.sessions.record_expiry import delete_expired
 from memory.settings import Settings
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ WARM_UP_QUESTION = "Is everything there?"
 WARM_UP_PAUSE_SECONDS = 0.2
 STORE_PATIENCE_SECONDS = 5.0  # a process that starts during an outage of the store serves without it after this
 DERIVATION_PAUSE_SECONDS = 30.0
+SUMMARIES_SECONDS, PROFILES_SECONDS, EXPIRY_SECONDS = 1.0, 0.25, 600.0  # between two looks for what is to be done
 
 
 async def run_worker(settings: Settings, until: asyncio.Event) -> None:
@@ -63,11 +64,11 @@ async def run_worker(settings: Settings, until: asyncio.Event) -> None:
 
 async def _work(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
     """Learn, and run upkeep."""
-    async with open_upkeep(parts, reader=readers.ready) as upkeep:
+    async with open_upkeep(parts, reader=readers.ready) as upkeep, open_file_rewriter(parts) as rewriter:
         # An interrupted round of these leaves nothing half done, and is continued later.
         background = [
             *_scheduled(parts, upkeep, until),
-            *_derivations(parts, readers, until),
+            *_derivations(parts, readers, rewriter, until),
             examining(parts.settings, readers, parts.state.exams, parts.metrics),
         ]
         await run_alongside(background, parts.worker(readers).run(until))
@@ -84,22 +85,32 @@ def _scheduled(parts: Parts, upkeep: Upkeep, until: asyncio.Event) -> Iterator[C
             every=every,
         ).run(until)
     if keep_days:
-        yield RecordExpiry(parts.state.turn_log.messages, clock=SYSTEM_CLOCK, keep_seconds=keep_days * DAY).run(until)
+        record = parts.state.turn_log.messages
+        yield _every(EXPIRY_SECONDS, lambda: delete_expired(record, before=SYSTEM_CLOCK() - keep_days * DAY), until)
 
 
-def _derivations(parts: Parts, readers: Readers, until: asyncio.Event) -> Iterator[Coroutine[None, None, None]]:
+def _derivations(
+    parts: Parts, readers: Readers, rewriter: FileRewriter, until: asyncio.Event
+) -> Iterator[Coroutine[None, None, None]]:
     """What is made of memories and sessions besides learning, which goes on whatever happens to these."""
     settings = parts.settings.memory
-
-    if settings.profile.enabled:
-        refreshing = partial(parts.profile_refresher().run, until)
-        yield started_again(refreshing, name="profiles", pause=DERIVATION_PAUSE_SECONDS)
-    yield started_again(partial(parts.file_rewriter.run, until), name="rewriting", pause=DERIVATION_PAUSE_SECONDS)
     withdrawn = WithdrawnSummaries(summaries=parts.state.summaries, notes=parts.stores.notes, clock=SYSTEM_CLOCK)
-    yield started_again(partial(withdrawn.run, until), name="withdrawn summaries", pause=DERIVATION_PAUSE_SECONDS)
+    running: dict[str, Callable[[asyncio.Event], Coroutine[None, None, None]]] = {
+        "rewriting": rewriter.run,
+        "withdrawn summaries": partial(_every, SUMMARIES_SECONDS, withdrawn.drop),
+    }
+    if settings.profile.enabled:
+        running["profiles"] = partial(_every, PROFILES_SECONDS, parts.profile_refresher().refresh)
     if settings.has_summaries:
-        summarizer = summarizer_of(parts, readers)
-        yield started_again(partial(summarizer.run, until), name="summaries", pause=DERIVATION_PAUSE_SECONDS)
+        running["summaries"] = partial(_every, SUMMARIES_SECONDS, summarizer_of(parts, readers).work)
+    for name, run in running.items():
+        yield started_again(partial(run, until), name=name, pause=DERIVATION_PAUSE_SECONDS)
+
+
+async def _every(seconds: float, work: Callable[[], Awaitable[object]], until: asyncio.Event) -> None:
+    while not until.is_set():
+        await work()
+        await pause_before(until, seconds)
 
 
 async def run_api(settings: Settings, until: asyncio.Event) -> None:

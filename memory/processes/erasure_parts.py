@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
 from memory.adapters.file_scan import files_scanned
-from memory.adapters.milvus.deleted_rows import MilvusDeletedRows
-from memory.adapters.milvus.row_scan import MilvusRowScan
+from memory.adapters.milvus.deleted_rows import MilvusDeletedRows, MilvusRowScan
 from memory.adapters.milvus.store import MilvusStore
-from memory.adapters.sql.erasures import SqlErasures
+from memory.adapters.sql.erasures import SqlErasures, SqlWriteBarrier
 from memory.adapters.whole_ids import WholeId
-from memory.model import VectorOrigin
-from memory.model.erasures import PlaceReport
-from memory.ports import MemoryStore
+from memory.model.erasures import ErasureRequest, PlaceReport
 from memory.ports.erasures import FileRewriting
+from memory.processes.composition import SYSTEM_CLOCK, Parts, stored_origin
 from memory.processes.from_settings import milvus_address
-from memory.processes.kept_state import KeptState, Process
-from memory.processes.sql_state import log_database
+from memory.processes.state_parts import log_database, sqlite_database
 from memory.runtime.metrics import Metrics
 from memory.service.user_erasures import FileRewriter
 from memory.settings import Settings
@@ -39,20 +37,18 @@ class Verification:
         return not self.waiting and not any(one.found_in for one in self.places)
 
 
-async def open_rewriter_of_files(
-    process: Process, stack: AsyncExitStack, *, state: KeptState, store: MemoryStore, origin: VectorOrigin
-) -> FileRewriter:
-    """Nothing is connected before there is something to rewrite. The stack closes it, before the state."""
-    settings, telemetry = process.settings, process.telemetry
-    parts: list[FileRewriting] = [state.rewriting]  # last: the store's copying leaves traces in it
-    if isinstance(store, MilvusStore):
-        address = milvus_address(settings, origin)
-        rows = MilvusDeletedRows(address, barrier=state.barrier, metrics=telemetry.metrics)
-        parts.insert(0, await stack.enter_async_context(rows))
-    keep_days = settings.memory.erase.keep_days
-    return FileRewriter(
-        state.stores.erasures, parts, clock=telemetry.clock, metrics=telemetry.metrics, keep_days=keep_days
-    )
+@asynccontextmanager
+async def open_file_rewriter(parts: Parts) -> AsyncIterator[FileRewriter]:
+    """Nothing is connected before there is something to rewrite."""
+    files: list[FileRewriting] = [parts.state.rewriting]  # last: the store's copying leaves traces in it
+    keep_days = parts.settings.memory.erase.keep_days
+    async with AsyncExitStack() as stack:
+        if isinstance(parts.store, MilvusStore):
+            address = milvus_address(parts.settings, await stored_origin(parts.settings))
+            rows = MilvusDeletedRows(address, barrier=parts.state.barrier, metrics=parts.metrics)
+            files.insert(0, await stack.enter_async_context(rows))
+        clock, metrics = parts.telemetry.clock, parts.metrics
+        yield FileRewriter(parts.stores.erasures, files, clock=clock, metrics=metrics, keep_days=keep_days)
 
 
 async def verified(settings: Settings, user_id: str) -> Verification:
@@ -76,3 +72,24 @@ async def verified(settings: Settings, user_id: str) -> Verification:
             places.append(await rows.scan(wanted))
     folders = [Path(one) for one in (settings.data_dir, settings.run_dir) if one]
     return Verification(waiting, (await asyncio.to_thread(files_scanned, folders, wanted), *places))
+
+
+async def waiting_erasures(settings: Settings) -> Sequence[ErasureRequest]:
+    """Raises `Unavailable`."""
+    async with sqlite_database(settings) as database:
+        return await SqlErasures(database).pending()
+
+
+async def rewrite_store(settings: Settings) -> None:
+    """Before the turn log's file: the copying leaves traces in that. Raises `Unavailable`, and may be repeated."""
+    address = milvus_address(settings, await stored_origin(settings))
+    async with sqlite_database(settings) as database:
+        barrier = SqlWriteBarrier(database, clock=SYSTEM_CLOCK)
+        async with MilvusDeletedRows(address, barrier=barrier, metrics=Metrics(CollectorRegistry())) as rows:
+            await rows.rewrite()
+
+
+async def end_erasures(settings: Settings, erasures: Sequence[ErasureRequest]) -> None:
+    """All files are rewritten since these were found waiting."""
+    async with sqlite_database(settings) as database:
+        await SqlErasures(database).rewritten(erasures, at=SYSTEM_CLOCK())

@@ -13,9 +13,10 @@ from memory.adapters.models.onnx_embedder import EmbeddingLimits
 from memory.adapters.models.openai_chat import ChatServer
 from memory.adapters.models.openai_embeddings import EmbeddingServer
 from memory.adapters.models.recent_vectors import Prefixes
-from memory.adapters.retention import NoteLimits, ReceiptLimits
+from memory.adapters.sql.notes import NoteLimits
+from memory.adapters.sql.receipts import ReceiptLimits
 from memory.api.callers import CallerRules
-from memory.api.service_tokens import ServiceToken
+from memory.api.identity import ServiceToken
 from memory.learn.reading.model_reader import ModelReaderSettings
 from memory.learn.reading.prompting import own_examples
 from memory.learn.retention import DAY, FADING, Decay, RetentionRules
@@ -90,6 +91,7 @@ def recall_settings(settings: Settings) -> RecallSettings:
         compacted_tokens=TARGET_TOKENS,
         is_shadow=memory.shadow.enabled,
         holdout=HoldoutRule(memory.holdout.share, memory.holdout.salt),
+        recalls_summaries=memory.has_summaries,
         recalls_answers=memory.store_answers,
         keeps_words=is_recording(settings),
     )
@@ -106,15 +108,11 @@ def working_set_limits(settings: Settings) -> WorkingSetLimits:
 
 def receipt_limits(settings: Settings) -> ReceiptLimits:
     receipts = settings.memory.receipts
-    return ReceiptLimits(
-        seconds_max=receipts.keep_days * DAY,
-        total_bytes_max=receipts.total_mib << 20,
-    )
+    return ReceiptLimits(seconds_max=receipts.keep_days * DAY, total_bytes_max=receipts.total_mib << 20)
 
 
 def note_limits(settings: Settings) -> NoteLimits:
-    notes = settings.memory.notes
-    return NoteLimits(total_bytes_max=notes.total_mib << 20)
+    return NoteLimits(total_bytes_max=settings.memory.notes.total_mib << 20)
 
 
 def secret_policy(settings: Settings) -> dict[SecretClass, SecretPolicy]:
@@ -202,10 +200,7 @@ def model_reader_settings(settings: Settings, model: ExternalModel) -> ModelRead
 
 
 def chat_server(model: ExternalModel, *, priority: int | None = None, endpoint: str = "") -> ChatServer:
-    """The server of that model. An address without a scheme means plain HTTP.
-
-    `endpoint`: a base URL that replaces that address.
-    """
+    """The server of that model. `endpoint`: replaces its address, which without a scheme means plain HTTP."""
     address, port = model.llm_endpoint.address, model.llm_endpoint.port
     base = address if "://" in address else f"http://{f'[{address}]' if ':' in address else address}"
     return ChatServer(
@@ -219,7 +214,6 @@ def chat_server(model: ExternalModel, *, priority: int | None = None, endpoint: 
 
 
 def embedding_server(settings: Settings, *, is_hurried: bool) -> EmbeddingServer:
-    """The configured server."""
     embedding = settings.memory.embedding
     return EmbeddingServer(
         endpoint=embedding.endpoint,

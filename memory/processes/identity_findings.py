@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from memory.adapters.key_sets import fetched_key_set
+from memory.adapters.http_probe import fetched_key_set
 from memory.errors import Unavailable
 from memory.processes.findings import Finding, Level
 from memory.settings import Settings
-from memory.settings.identity_checks import key_set_problem
+from memory.settings.checks import key_set_problem
 
 NAME = "identity"
 FETCH_SECONDS_MAX = 5.0  # as in envoy.yaml

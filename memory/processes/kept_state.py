@@ -1,9 +1,13 @@
-"""What is kept besides memories: turns, locks, notes, receipts and what processes share."""
+"""What is kept besides memories, and how a process introduces itself to the others that use it."""
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+
+import msgspec
 
 from memory.ports import (
     CompactedStates,
@@ -17,10 +21,13 @@ from memory.ports import (
 )
 from memory.ports.erasures import FileRewriting, WriteBarrier
 from memory.ports.reading import ExamResults
-from memory.ports.snapshots import Snapshots
-from memory.runtime.telemetry import Telemetry
+from memory.ports.stores import Snapshots
+from memory.runtime.release import RUNNING, Release
+from memory.runtime.tracing import Telemetry
 from memory.sessions.summaries.summarizer import KeptSummaries
 from memory.settings import Settings
+
+TOOL = "tool"  # a command of the operator, not a part
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +75,34 @@ class ExaminedState:
     introductions: Callable[[], Awaitable[Sequence[str]]]
     newest_turn_at: Callable[[], Awaitable[float | None]] | None = None
     server_time: Callable[[], Awaitable[float]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunningPart:
+    """`part`: filter, worker, api, or tool. `host`: the name of its machine or container."""
+
+    part: str
+    pid: int
+    host: str
+    release: Release
+
+    def __str__(self) -> str:
+        where = "" if self.host == socket.gethostname() else f" on {self.host}"
+        return f"{self.part} (pid {self.pid}{where})"
+
+
+def introduction(part: str) -> str:
+    """Of this process."""
+    return msgspec.json.encode(RunningPart(part or TOOL, os.getpid(), socket.gethostname(), RUNNING)).decode()
+
+
+def introduced(texts: Sequence[str]) -> list[RunningPart | None]:
+    """Who they are, in this order; None for one of a release that does not introduce itself, or does so otherwise."""
+    return [_read(text) for text in texts]
+
+
+def _read(text: str) -> RunningPart | None:
+    try:
+        return msgspec.json.decode(text, type=RunningPart)
+    except msgspec.MsgspecError:
+        return None

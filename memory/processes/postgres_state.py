@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 
 from memory.adapters.sql.beating_owners import living_owners
-from memory.adapters.sql.postgres_database import PostgresDatabase
+from memory.adapters.sql.postgres_database import PostgresDatabase, prepare_tables
+from memory.adapters.sql.postgres_files import PostgresRewriting, tables_scanned
 from memory.adapters.sql.postgres_pool import PostgresAddress, PostgresPool
-from memory.adapters.sql.postgres_rewriting import PostgresRewriting
-from memory.adapters.sql.postgres_scan import tables_scanned
-from memory.adapters.sql.postgres_schema import prepare_tables
 from memory.adapters.whole_ids import WholeId
 from memory.model.erasures import PlaceReport
-from memory.processes.running_parts import introduction
+from memory.processes.kept_state import introduction
 from memory.settings import Settings
 
 

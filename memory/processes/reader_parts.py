@@ -1,13 +1,15 @@
-"""The part of the composition root that builds readers: the trained one and a chat model's.
+"""Builds readers, the trained one and a chat model's, and the model that writes what is stored besides memories.
 
-As in `composition`, no decisions are made here.
+That is the chat model of learning, once it has passed its exam: each process that writes states or summaries looks up
+the result, which the worker stores. As in `composition`, nothing else is decided here.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from typing import Any
 
 import structlog
 
@@ -16,13 +18,13 @@ from memory.adapters.models.openai_chat import OpenAiChatModel
 from memory.adapters.models.reader_weights import prepared
 from memory.adapters.models.statement_encoder import OnnxStatementEncoder
 from memory.adapters.models.upstream_models import first_model
-from memory.learn.examination import examine
-from memory.learn.readers import OffReader, Readers
+from memory.errors import Unavailable
+from memory.learn.readers import FallbackReader, OffReader, Readers, examine
 from memory.learn.reading.exam import StoredExam
-from memory.learn.reading.fallback import FallbackReader
 from memory.learn.reading.model_reader import ModelReader
 from memory.learn.reading.trained import TrainedReader
-from memory.ports import ReadyReader, StatementReader
+from memory.model import Message
+from memory.ports import Completion, ReadyReader, StatementReader
 from memory.ports.reading import ExamResult, ExamResults
 from memory.processes.from_settings import PATIENT_SECONDS, chat_server, model_reader_settings
 from memory.runtime.metrics import Metrics
@@ -32,6 +34,8 @@ MODEL_FAILURES_MAX = 2  # slow answers in a row, after which one call at a time 
 READ_SECONDS_MAX, READ_TOKENS_MAX = 30.0, 1_000  # limits of an answer of the upstream's own model
 
 log = structlog.get_logger(__name__)
+CHECK_SECONDS = 60.0  # until a model that has not passed is looked up again
+PASSED_SECONDS = 600.0  # until one that has: its result may have expired, or the upstream may serve another model
 
 
 @asynccontextmanager
@@ -148,3 +152,67 @@ def answer_limits(settings: Settings) -> tuple[float, int]:
     """Seconds and tokens of an answer of that model."""
     named = settings.model_for("memory_extraction")
     return (named.llm_timeout_seconds, named.max_tokens) if named else (READ_SECONDS_MAX, READ_TOKENS_MAX)
+
+
+async def open_writing_model(
+    settings: Settings, stack: AsyncExitStack, *, exams: ExamResults, metrics: Metrics
+) -> ExaminedModel | None:
+    """None where the settings want no model to read. The stack closes it."""
+    if not asks_model(settings):
+        return None
+    return await stack.enter_async_context(aclosing(ExaminedModel(settings, exams=exams, metrics=metrics)))
+
+
+class ExaminedModel:
+    """`memory.ports.ChatModel`; `name`: of the one that answered last. Raises `Unavailable` while none has passed."""
+
+    def __init__(self, settings: Settings, *, exams: ExamResults, metrics: Metrics) -> None:
+        self.name = ""
+        self._settings = settings
+        self._exams = exams
+        self._metrics = metrics
+        self._stack = AsyncExitStack()
+        self._opening = asyncio.Lock()
+        self._opened: tuple[str, OpenAiChatModel] | None = None  # with its base URL
+        self._check_at = 0.0  # by the event loop's clock
+
+    async def complete(
+        self, messages: Sequence[Message], *, max_tokens: int, seconds: float, schema: Mapping[str, Any] | None = None
+    ) -> Completion:
+        model = await self._model()
+        return await model.complete(messages, max_tokens=max_tokens, seconds=seconds, schema=schema)
+
+    async def _model(self) -> OpenAiChatModel:
+        async with self._opening:
+            now = asyncio.get_running_loop().time()
+            if now >= self._check_at:
+                self._check_at = now + CHECK_SECONDS
+                await self._look_up()
+                self._check_at = now + (PASSED_SECONDS if self._opened is not None else CHECK_SECONDS)
+            if self._opened is None:
+                raise Unavailable("model", "none has passed the exam")
+            return self._opened[1]
+
+    async def _look_up(self) -> None:
+        """Open the model if it may write. Raises `Unavailable` if the upstream or the results cannot be asked."""
+        model, endpoint = await examinee(self._settings)
+        if self._opened is not None and (self.name, self._opened[0]) != (model.llm_model_name, endpoint):
+            await self.aclose()
+        async with AsyncExitStack() as stack:
+            chat = await stack.enter_async_context(
+                open_chat_model(self._settings, model, self._metrics, endpoint=endpoint)
+            )
+            if self._settings.memory.learn.reader != "model":
+                exam = StoredExam(self._exams, model=model.llm_model_name, server=endpoint)
+                asking = ModelReader(chat, model_reader_settings(self._settings, model))
+                result = await exam.known(asking.prompt_version)
+                if result is None or not result.passed:
+                    await self.aclose()
+                    return
+            if self._opened is None:
+                self.name, self._opened = model.llm_model_name, (endpoint, chat)
+                self._stack = stack.pop_all()
+
+    async def aclose(self) -> None:
+        self._opened = None
+        await self._stack.aclose()

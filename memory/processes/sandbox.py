@@ -1,4 +1,4 @@
-"""Builds the product for an evaluation: the same parts, with a store in memory and a clock that records set.
+"""Builds the product for an evaluation, with a store in memory and a clock that records set, and keeps its report.
 
 Not imported by anything that serves chats, since it imports `memory.evaluation`.
 """
@@ -6,21 +6,27 @@ Not imported by anything that serves chats, since it imports `memory.evaluation`
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
 
 import msgspec
 
+from memory.adapters.evaluation_reports import FolderOfReports
 from memory.adapters.in_memory import InMemoryStore
+from memory.evaluation.report import Table
 from memory.evaluation.sandbox import Sandbox, SettableClock, impatient
 from memory.learn.readers import Readers
+from memory.model.evaluation_reports import EvaluationReport, ReportHead, ReportTable
 from memory.ports import Embedder
-from memory.processes.composition import open_parts_on
+from memory.processes.composition import SYSTEM_CLOCK, open_parts_on
 from memory.processes.from_settings import recording, vector_origin, worker_settings
 from memory.processes.kept_state import Process
 from memory.processes.working_set_parts import without_snapshots
 from memory.runtime.metrics import Metrics
-from memory.runtime.telemetry import Telemetry
+from memory.runtime.tracing import Telemetry
 from memory.settings import Settings
 
 
@@ -48,3 +54,15 @@ async def open_sandbox(
             clock=clock,
             redact=recording(here),
         )
+
+
+async def kept_report(
+    settings: Settings, evaluation: str, file: Path, tables: Sequence[Table], *, named: str = ""
+) -> str:
+    """Keep these tables as a report; returns its name. Raises `BadInput` for a bad one, and `Unavailable`."""
+    at = SYSTEM_CLOCK()
+    name = named or f"{evaluation}-{datetime.fromtimestamp(at, UTC):%Y%m%d-%H%M%S}"
+    shown = (ReportTable(tuple(head), tuple(map(tuple, rows))) for head, rows in tables)
+    report = EvaluationReport(ReportHead(name, evaluation, file.name, version("memproxy"), at), tuple(shown))
+    await FolderOfReports(settings.reports_path).keep(report)
+    return name

@@ -13,7 +13,7 @@ from memory.processes.from_settings import working_set_limits
 from memory.processes.kept_state import KeptState, Process
 from memory.recall.working_set.snapshot_codec import SnapshotCodec, stamp_of
 from memory.recall.working_set.snapshot_writer import SnapshottingLedger, SnapshotWriter
-from memory.recall.working_set.working_sets import CorpusShape, WorkingSets
+from memory.recall.working_set.working_sets import WorkingSets
 from memory.settings import MemorySettings
 
 
@@ -26,16 +26,16 @@ async def opened_sets(
     origin: VectorOrigin,
     tokens: Tokens,
 ) -> tuple[WorkingSets, UserLedger]:
-    """The stack closes them, before store and ledger. All writes must go through the returned ledger.
-
-    `origin`: of the vectors in the store.
-    """
-    settings = process.settings
-    snapshots = _snapshots(process, state, origin=origin, tokens=tokens)
+    """The stack closes them, before store and ledger. All writes must go through the returned ledger."""
+    settings, snapshots = process.settings, None
+    if state.snapshots is not None:
+        stamp = stamp_of(origin=origin, tokens=tokens)
+        snapshots = SnapshotCodec(state.snapshots, stamp=stamp, metrics=process.telemetry.metrics, tokens=tokens)
     sets = WorkingSets(
         store=store,
         ledger=state.ledger,
-        shape=CorpusShape(settings.memory.milvus.dimension, tokens),
+        dimension=settings.memory.milvus.dimension,
+        tokens=tokens,
         limits=replace(working_set_limits(settings), preallocates=process.is_hurried),
         snapshots=snapshots,
     )
@@ -50,14 +50,3 @@ def without_snapshots(memory: MemorySettings) -> MemorySettings:
     """For processes that end before a user returns."""
     snapshots = msgspec.structs.replace(memory.snapshots, total_mib=0)
     return msgspec.structs.replace(memory, snapshots=snapshots)
-
-
-def _snapshots(process: Process, state: KeptState, *, origin: VectorOrigin, tokens: Tokens) -> SnapshotCodec | None:
-    if state.snapshots is None:
-        return None
-    return SnapshotCodec(
-        state.snapshots,
-        stamp=stamp_of(origin=origin, tokens=tokens),
-        metrics=process.telemetry.metrics,
-        tokens=tokens,
-    )

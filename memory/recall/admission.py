@@ -24,18 +24,14 @@ WAITING_MAX = 256  # chats; each holds a body of some KB, and not all of so many
 
 @dataclass(slots=True)
 class AdmissionSlot:
-    """The slot of one question, held until it is embedded. `in_flight_at_start` counts the slots then, this one
-    included.
-    """
+    """The slot of one question, held until it is embedded."""
 
-    in_flight_at_start: int
+    in_flight_at_start: int  # this one included
     on_release: Callable[..., None]
     is_released: bool = False
 
     def release(self, seconds: float, *, is_complete: bool) -> None:
-        """Return the slot. `seconds`: how long embedding took. `is_complete`: it ended by itself. Later calls do
-        nothing.
-        """
+        """`seconds`: how long embedding took. `is_complete`: it ended by itself. Later calls do nothing."""
         if not self.is_released:
             self.is_released = True
             self.on_release(self, seconds, is_complete=is_complete)
@@ -53,10 +49,7 @@ class Admission:
 
     @asynccontextmanager
     async def slot(self, seconds_left: float) -> AsyncIterator[AdmissionSlot | None]:
-        """Hold a slot until it is released, at the latest when the block ends. None: no slot was free in time.
-
-        `seconds_left` until the deadline; part of it may be spent waiting.
-        """
+        """Held until it is released, at the latest when the block ends. None: none was free early enough to search."""
         if not await self._acquired(seconds_left - LEFT_MIN * self._deadline_seconds):
             yield None
             return

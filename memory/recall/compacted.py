@@ -15,7 +15,7 @@ from memory.chat.completions import ChatRequest
 from memory.chat.history import clean_cuts, is_clean
 from memory.chat.plain_lines import on_one_line
 from memory.chat.token_estimate import estimated_tokens
-from memory.model import Candidate, CompactedHistory, CompactedState, Conversation, Role, Scope
+from memory.model import Candidate, CompactedState, Conversation, Role, Scope
 from memory.ports import CompactedStates, ResentHistory
 from memory.recall.notes.past_notes import LATE_NOTE_TOKENS_MIN
 from memory.runtime.offload import run_by_weight
@@ -25,12 +25,8 @@ CLOSING = ".!。！ "
 
 @dataclass(frozen=True, slots=True)
 class FoundState:
-    """`resent`: for the next state; None: none is to be made. `state`: what replaces the beginning of this request;
-    None: nothing.
-    """
-
-    resent: ResentHistory | None = None
-    state: CompactedState | None = None
+    resent: ResentHistory | None = None  # for the next state; None: none is to be made
+    state: CompactedState | None = None  # what replaces the beginning of this request; None: nothing
 
 
 NO_STATE = FoundState()
@@ -41,19 +37,14 @@ async def find_state(
 ) -> FoundState:
     """`keys`: of the user messages, by index; `asked_at`: when the request began. Raises `Unavailable`."""
     assert request.conversation is not None
-    newest = newest_question(request.conversation)
+    messages = request.conversation.messages
+    newest = next((index for index in reversed(range(len(messages))) if messages[index].role == Role.USER), 0)
     found = await states.find(scope.user_id, [key for index, key in keys.items() if index < newest])
     resent = ResentHistory(scope, request.conversation, keys, partial(clean_cuts, request), asked_at, found)
     if found is None or found[1].cut not in keys:
         return FoundState(resent)
     may_be_cut = await run_by_weight(partial(is_clean, request, found[1].cut), is_heavy=request.is_heavy)
     return FoundState(resent, found[1] if may_be_cut else None)
-
-
-def newest_question(conversation: Conversation) -> int:
-    """Index of the last user message; 0 if there is none."""
-    messages = conversation.messages
-    return next((index for index in reversed(range(len(messages))) if messages[index].role == Role.USER), 0)
 
 
 def keys_after(keys: Mapping[int, str], state: CompactedState | None) -> dict[int, str]:
@@ -73,10 +64,6 @@ def not_in_state(found: Sequence[Candidate], state: CompactedState | None) -> Se
         return found
     told = "\n".join(item.text.casefold() for segment in state.stretches for item in segment.items)
     return [one for one in found if on_one_line(one.memory.content).casefold().rstrip(CLOSING) not in told]
-
-
-def edit_of(state: CompactedState | None) -> CompactedHistory | None:
-    return None if state is None else CompactedHistory(state.cut, state.text)
 
 
 def in_receipt(state: CompactedState | None) -> dict[str, int]:

@@ -1,19 +1,41 @@
-"""What a receipt says of the stages of a request, as plain values. Pure."""
+"""The receipt of one request from what its stages came to, as plain values, limited in size.
+
+Of what was not shown to the model only the score and the reason are kept. It holds ids and scores, never a memory's
+text; the query is the only text of a user in it. Pure.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from memory.model import Query
+import numpy as np
+
+from memory.model import (
+    Candidate,
+    CandidateVerdict,
+    CarriedNote,
+    Placement,
+    Query,
+    RecallStatus,
+    Receipt,
+    ReceiptCandidate,
+)
 from memory.recall.compacted import in_receipt
 from memory.recall.notes.past_notes import NotePlan
 from memory.recall.notes.past_talk_notes import PastTalk
-from memory.recall.notes.receipts import Findings
 from memory.recall.past_talk_recall import NO_TALK
-from memory.recall.signals.question_kinds import QuestionKind
+from memory.recall.signals.classifier import QuestionKind
 from memory.recall.signals.search_decision import Decision
 from memory.recall.stages import AskedChat, EmbeddedQuestion, Reached, Review, Rewrite, Searched
 from memory.recall.withholding import NoteVerdict
+
+CANDIDATES_MAX = 30  # plus memories that were injected from further down
+EXPLAINED = (CandidateVerdict.INJECTED, CandidateVerdict.WITHHELD)  # whose score is kept with its parts
+QUERY_CHARACTERS_MAX = 2_000  # the longest query
+DIGITS, MILLISECOND_DIGITS = 6, 3  # digits kept of scores and of times
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +94,103 @@ def _kinds(reached: Reached) -> dict[str, object]:
     if embedded is None:
         return {}
     said: dict[str, dict[str, object]] = {kind: {"score": round(score, 3)} for kind, score in embedded.kinds.items()}
-    found = {"summaries": len(past.summaries), "answers": len({one.answer.id for one in past.passages})}
-    said[QuestionKind.PAST_TALK].update(found)
-    return dict(said)
+    answers = {one.answer.id for one in past.passages}
+    said[QuestionKind.PAST_TALK] |= {"summaries": len(past.summaries), "answers": len(answers)}
+    return {**said}
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The request's user and project, its time (Unix seconds), and the outcome of recall."""
+
+    receipt_id: str
+    user_id: str
+    at: float
+    status: RecallStatus
+    reason: str
+    project_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What the stages found, as far as they got."""
+
+    signals: Mapping[str, Any] = field(default_factory=dict)  # text, numbers, booleans, or names with numbers
+    query: str = ""
+    candidates: Sequence[Candidate] = ()  # all ranked memories, best first
+    cuts: Mapping[str, CandidateVerdict] = field(default_factory=dict)  # why some were left out, by memory id
+    timings_ms: Mapping[str, float] = field(default_factory=dict)
+
+
+def receipt_of(
+    answered: Answered, found: Findings, *, plan: NotePlan | None = None, placement: Placement = Placement.OFF
+) -> Receipt:
+    """The receipt. Memories that were not placed count as not injected, whatever was planned."""
+    placed = None if placement is Placement.OFF else plan
+    weighed = _weighed(found.candidates, found.cuts, placed)
+    return Receipt(
+        id=answered.receipt_id,
+        user_id=answered.user_id,
+        at=answered.at,
+        status=answered.status,
+        reason=answered.reason,
+        signals=dict(found.signals),
+        query=found.query[:QUERY_CHARACTERS_MAX].encode(errors="replace").decode(),  # no lone surrogates
+        candidates=weighed,
+        left_out=len(found.candidates) - len(weighed),
+        notes=_carried(placed, placement),
+        timings_ms={stage: _rounded(value) for stage, value in found.timings_ms.items()},
+        project_id=answered.project_id,
+    )
+
+
+def _weighed(
+    candidates: Sequence[Candidate], cuts: Mapping[str, CandidateVerdict], plan: NotePlan | None
+) -> tuple[ReceiptCandidate, ...]:
+    in_profile: set[str] = set()
+    if plan is not None and plan.profile is not None:
+        in_profile = set(plan.profile.memory_ids) - set(plan.found_ids)
+    fresh = set(plan.fresh.memory_ids) - in_profile if plan is not None and plan.fresh is not None else set()
+    in_notes = set(plan.memory_ids()) - fresh if plan is not None else set()
+
+    def verdict(memory_id: str) -> CandidateVerdict:
+        if memory_id in fresh:
+            return CandidateVerdict.INJECTED
+        if memory_id in in_profile:
+            return CandidateVerdict.IN_PROFILE
+        if memory_id in in_notes:
+            return CandidateVerdict.ALREADY_TOLD
+        return cuts.get(memory_id, CandidateVerdict.NOT_CHOSEN)
+
+    shown = list(candidates[:CANDIDATES_MAX])
+    if fresh - {candidate.memory.id for candidate in shown}:  # rare: only then are the other candidates worth a look
+        shown += [candidate for candidate in candidates[CANDIDATES_MAX:] if candidate.memory.id in fresh]
+    verdicts = [verdict(candidate.memory.id) for candidate in shown]
+    parts = [candidate.parts if of in EXPLAINED else {} for candidate, of in zip(shown, verdicts, strict=True)]
+    scores = _all_rounded([candidate.score for candidate in shown])
+    values = iter(_all_rounded([value for each in parts for value in each.values()]))
+    return tuple(
+        ReceiptCandidate(candidate.memory.id, score, parts=dict(zip(each, values, strict=False)), verdict=of)
+        for candidate, score, each, of in zip(shown, scores, parts, verdicts, strict=True)
+    )
+
+
+def _carried(plan: NotePlan | None, placement: Placement) -> tuple[CarriedNote, ...]:
+    if plan is None:
+        return ()
+    is_merged = placement is Placement.SYSTEM
+    return tuple(
+        CarriedNote(None if is_merged else index, note.memory_ids, note.tokens, is_new=note is plan.fresh)
+        for index, note in sorted(plan.notes.items())
+    )
+
+
+def _rounded(milliseconds: float) -> float:
+    return round(float(milliseconds), MILLISECOND_DIGITS) if math.isfinite(milliseconds) else 0.0
+
+
+def _all_rounded(values: Sequence[float]) -> list[float]:
+    """Plain floats, rounded in one call, since there are about 100; values that JSON cannot hold become 0."""
+    plain = np.fromiter(values, dtype=np.float64, count=len(values))
+    rounded: list[float] = np.round(np.where(np.isfinite(plain), plain, 0.0), DIGITS).tolist()
+    return rounded

@@ -1,7 +1,7 @@
 """Finds out the context windows of models in the background, and remembers them. No request waits for it.
 
-A model is asked about when a chat first names it; until the server has answered, its notes are not bounded. A server
-that does not tell says it when it refuses a request for its length; from then on it is known.
+A model is asked about when a chat first names it; until the server answers, or refuses a request for its length, which
+tells as much, its notes are not bounded.
 """
 
 from __future__ import annotations
@@ -34,12 +34,10 @@ class _Knowledge:
 
 
 class KnownWindows:
-    """`memory.ports.ModelWindows`. One per process; `run` asks the server, and is the process's own task.
-
-    `fixed`: tokens of every model's window, from the settings; 0: the server is asked.
-    """
+    """`memory.ports.ModelWindows`. One per process; `run` asks the server, and is the process's own task."""
 
     def __init__(self, source: WindowSource, *, clock: Clock, fixed: int = 0) -> None:
+        """`fixed`: tokens of every model's window, from the settings; 0: the server is asked."""
         self._source = source
         self._clock = clock
         self._fixed = ModelWindow(fixed) if fixed else None
@@ -61,18 +59,15 @@ class KnownWindows:
         return known.window
 
     def learn(self, model: str, tokens: int) -> None:
-        """The server refused a request for that model: prompt and answer may have so many tokens together.
-
-        If that was known, our estimate was too low, and is corrected by a step.
-        """
+        """The server refused a request for its length. If `tokens` were known, our estimate is corrected by a step."""
         if self._fixed is not None or not model or len(model) > MODEL_CHARACTERS_MAX:
             return
         known, now = self._known.get(model, _Knowledge()), self._clock()
         before = known.window
+        per_estimate = 1.0 if before is None else before.per_estimate
         if before is not None and before.tokens == tokens:
-            window = replace(before, per_estimate=max(before.per_estimate, _corrected(before.per_estimate)))
-        else:
-            window = ModelWindow(tokens, before.per_estimate if before is not None else 1.0)
+            per_estimate = max(per_estimate, min(per_estimate * CORRECTION_STEP, CORRECTION_MAX))
+        window = ModelWindow(tokens, per_estimate)
         self._known[model] = _Knowledge(window, known.ask_at, now + LEARNT_SECONDS)
 
     async def run(self) -> None:
@@ -82,7 +77,3 @@ class KnownWindows:
             window = await self._source.window(model)
             if window is not None:
                 self._known[model] = _Knowledge(window, self._clock() + KNOWN_SECONDS)
-
-
-def _corrected(per_estimate: float) -> float:
-    return min(per_estimate * CORRECTION_STEP, CORRECTION_MAX)

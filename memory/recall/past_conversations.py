@@ -36,16 +36,13 @@ ELSEWHEN_MIN = 0.5  # for an answer of another time than the question names: a y
 
 @dataclass(frozen=True, slots=True)
 class PastTalkQuestion:
-    """A question about past conversations. `vector`: its embedding. `now`: when it is asked, in Unix seconds.
-
-    `answers_here`: what the assistant said in the conversation in which it is asked.
-    """
+    """A question about past conversations."""
 
     text: str
     vector: Vector
     scope: Scope
-    now: float
-    answers_here: tuple[str, ...] = ()
+    now: float  # Unix seconds
+    answers_here: tuple[str, ...] = ()  # what the assistant said in the conversation in which it is asked
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -56,8 +53,7 @@ class PastTalkQuestion:
 def answering(question: PastTalkQuestion, stored: Sequence[StoredSummary]) -> list[SessionSummary]:
     """Best first; `stored`: newest first. Never of another project or agent, nor of the conversation itself."""
     open_to = [one for one in stored if _is_in(question.scope, one.summary)]
-    spans = question.spans
-    if spans:
+    if spans := question.spans:
         open_to = [one for one in open_to if any(_overlaps(one.summary, span) for span in spans)]
     if not open_to:
         return []
@@ -86,9 +82,8 @@ def answers_to(question: PastTalkQuestion, found: Sequence[Candidate]) -> list[P
 def by_words(question: str, found: Sequence[Candidate]) -> list[Candidate]:
     """Answers by likeness and by the words that they, or what they reply to, share with the question; best first."""
     said = [" ".join((*(e.quote for e in one.memory.evidence), one.memory.content)) for one in found]
-    scored = [
-        replace(one, score=one.score + SHARE * share) for one, share in zip(found, _shares(question, said), strict=True)
-    ]
+    shares = _shares(question, said)
+    scored = [replace(one, score=one.score + SHARE * share) for one, share in zip(found, shares, strict=True)]
     return sorted(scored, key=lambda one: -one.score)
 
 
@@ -132,17 +127,14 @@ def _overlaps(summary: SessionSummary, span: Span) -> bool:
 def _likeness(question: PastTalkQuestion, stored: Sequence[StoredSummary]) -> list[float]:
     """By embedding and words."""
     words = content_words(question.text)
-    return [_cosine(question.vector, one.vector) + WORD * _shared(words, one.summary) for one in stored]
+    shared = [len(_begun(words, f"{one.summary.title} {one.summary.text}")) for one in stored]
+    cosines = [_cosine(question.vector, one.vector) for one in stored]
+    return [cosine + WORD * min(WORDS_MAX, count) for cosine, count in zip(cosines, shared, strict=True)]
 
 
 def _cosine(first: Vector, second: Vector | None) -> float:
     """0 for a summary whose vector another model made."""
     return 0.0 if second is None or first.shape != second.shape else max(0.0, float(np.dot(first, second)))
-
-
-def _shared(words: frozenset[str], summary: SessionSummary) -> int:
-    """The number of these words, or stems, with which a word of the summary begins."""
-    return min(WORDS_MAX, len(_begun(words, f"{summary.title} {summary.text}")))
 
 
 def _shares(question: str, texts: Iterable[str]) -> list[float]:
@@ -156,5 +148,6 @@ def _shares(question: str, texts: Iterable[str]) -> list[float]:
 
 
 def _begun(words: frozenset[str], text: str) -> list[str]:
+    """Those of these words, or stems, with which a word of the text begins."""
     plain = folded(text)
     return [word for word in words if begins_word(word, plain)]

@@ -10,15 +10,15 @@ from contextlib import suppress
 from dataclasses import replace
 
 from memory.errors import Unavailable
-from memory.model import Conversation, MemoryStatus, Query, Role
+from memory.model import MemoryStatus, Query, Role
 from memory.model.raw_words import ANSWERED
 from memory.ports import MemoryFilter, SessionSummaries
 from memory.recall.notes.past_talk_notes import PastTalk
 from memory.recall.past_conversations import ANSWERS_MAX, PastTalkQuestion, answering, answers_to, time_named
 from memory.recall.retrieval import Retrieval
-from memory.recall.signals.question_kinds import PAST_TALK_MIN, QuestionKind
+from memory.recall.signals.classifier import PAST_TALK_MIN, QuestionKind
 from memory.recall.signals.search_decision import Decision
-from memory.recall.stages import AskedChat, EmbeddedQuestion, Reached, Review
+from memory.recall.stages import AskedChat, EmbeddedQuestion, Reached, RecallSettings, Review
 
 EXAMINED_MAX = 300  # of a user's summaries, the latest; read and compared in 5 ms
 SECONDS_MIN = 0.01  # left until the deadline; with less, the note goes without them
@@ -29,10 +29,10 @@ NO_TALK = PastTalk()
 class PastTalkRecall:
     """One per process."""
 
-    def __init__(self, summaries: SessionSummaries, retrieval: Retrieval, *, recalls_answers: bool) -> None:
+    def __init__(self, summaries: SessionSummaries, retrieval: Retrieval, settings: RecallSettings) -> None:
         self._summaries = summaries
         self._retrieval = retrieval
-        self._recalls_answers = recalls_answers
+        self._settings = settings
 
     async def find(self, asked: AskedChat, review: Review, reached: Reached) -> PastTalk:
         """Empty, unless the question was searched for and asks about past conversations."""
@@ -41,7 +41,8 @@ class PastTalkRecall:
             return NO_TALK
         if embedded.kinds[QuestionKind.PAST_TALK] < PAST_TALK_MIN:
             return NO_TALK
-        said_here = _answers_of(asked.conversation)
+        # The model sees these answers anyway.
+        said_here = tuple(one.content for one in asked.conversation.messages if one.role == Role.ASSISTANT)
         question = PastTalkQuestion(query.text, embedded.vector, asked.scope, asked.began_at, said_here)
         with reached.timed("past_talk"), suppress(Unavailable, TimeoutError):
             async with asyncio.timeout(asked.seconds_left):
@@ -51,10 +52,11 @@ class PastTalkRecall:
     async def _find(self, asked: PastTalkQuestion, reached: Reached) -> None:
         """Each step adds what it found, so that the deadline takes only what is missing then."""
         stored = []
-        with suppress(Unavailable):
-            stored = await self._summaries.of_user(asked.scope.user_id, limit=EXAMINED_MAX)
+        if self._settings.recalls_summaries:
+            with suppress(Unavailable):
+                stored = await self._summaries.of_user(asked.scope.user_id, limit=EXAMINED_MAX)
         past = reached.add(PastTalk(summaries=tuple(answering(asked, stored))))
-        if not self._recalls_answers:
+        if not self._settings.recalls_answers:
             return
         scope, spans = asked.scope, asked.spans
         within = tuple((span.start, span.end) for span in spans)
@@ -64,9 +66,8 @@ class PastTalkRecall:
         if found or not spans:
             reached.add(replace(past, passages=tuple(answers_to(asked, found))))
             return
-        is_silent = not past.summaries and not await self._retrieval.said(
-            replace(where, said_within=within), asked.vector, limit=1
-        )
+        of_time = replace(where, said_within=within)
+        is_silent = not past.summaries and not await self._retrieval.said(of_time, asked.vector, limit=1)
         elsewhen = await self._retrieval.said(answers, asked.vector, limit=ANSWERS_MAX)
         silent = time_named(spans) if is_silent and (elsewhen or stored) else None
         reached.add(replace(past, passages=tuple(answers_to(asked, elsewhen)), silent=silent))
@@ -79,8 +80,3 @@ def _may_have(asked: AskedChat, review: Review, decision: Decision | None) -> bo
         return False
     is_searched = decision is not None and decision.search
     return is_searched and review.is_complete and carried.newest is not None and not carried.is_settled
-
-
-def _answers_of(conversation: Conversation) -> tuple[str, ...]:
-    """What the assistant said in the conversation itself, which the model sees anyway."""
-    return tuple(message.content for message in conversation.messages if message.role == Role.ASSISTANT)

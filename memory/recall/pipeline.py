@@ -2,10 +2,7 @@
 
 It never fails a request and never holds one past the deadline: every error becomes an outcome with a status and a
 reason, and notes that the conversation already carries are put back in any case. Work in flight is bounded; beyond the
-bound a request is passed on before it costs an embedding. Each outcome leaves a receipt.
-
-Each stage takes and returns frozen values (`stages`). What was reached when the deadline cut in is in `Reached`; the
-outcome, its receipt and its spans are made of that at the end.
+bound a request is passed on before it costs an embedding. Outcome and receipt are made of what was `Reached` in time.
 """
 
 from __future__ import annotations
@@ -23,6 +20,7 @@ from memory.chat.completions import ChatRequest
 from memory.errors import Busy, MemproxyError, Unavailable
 from memory.model import (
     Candidate,
+    CompactedHistory,
     Conversation,
     Message,
     Placement,
@@ -35,35 +33,24 @@ from memory.model import (
 )
 from memory.ports import ChatStateQuery, RequestStores, ResentHistory, ServerKnowledge
 from memory.recall.admission import Admission, AdmissionSlot
-from memory.recall.compacted import NO_STATE, edit_of, not_in_state
-from memory.recall.explanation import StageResults, findings_of
+from memory.recall.compacted import NO_STATE, not_in_state
+from memory.recall.explanation import Answered, StageResults, findings_of, receipt_of
 from memory.recall.notes.past_notes import NotePlan, carried_notes, note_keys, plan_notes
 from memory.recall.notes.past_talk_notes import reserved_for, with_past_talk
 from memory.recall.notes.profile_notes import without_profiles
-from memory.recall.notes.receipts import Answered, receipt_of
 from memory.recall.past_talk_recall import PastTalkRecall
 from memory.recall.profile_opening import goes_along, opening_of, wanted_profiles
 from memory.recall.project_access import ReadableProjects
 from memory.recall.query import is_vague
-from memory.recall.review import ReviewStage
+from memory.recall.review import ReviewStage, StateReader
 from memory.recall.search_flow import ChatQuestion, SearchFlow, SearchParts
 from memory.recall.signals import search_decision
 from memory.recall.signals.search_decision import Decision
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
-from memory.recall.stages import (
-    AskedChat,
-    Reached,
-    RecallOutcome,
-    RecallSettings,
-    Review,
-    Searched,
-    Waited,
-)
-from memory.recall.stored_state import StateReader
+from memory.recall.stages import AskedChat, Reached, RecallOutcome, RecallSettings, Review, Searched, Waited
 from memory.recall.withholding import verdict_on
 from memory.runtime.offload import run_by_weight
-from memory.runtime.telemetry import Telemetry
-from memory.runtime.tracing import SpanName
+from memory.runtime.tracing import SpanName, Telemetry
 
 HISTORY_TURNS_MAX = 3  # of a chain: as many messages of the user as a vague question may refer to
 HISTORY_SECONDS_MAX = 0.03  # usually one; without them the question stands alone
@@ -80,38 +67,31 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RecallParts:
-    """What recall works with. `projects`: those that `search` reads too. `new_id` generates the ids of receipts.
-    `prepare` takes a history for its next state, and never waits; None: no state is made.
-    """
+    """What recall works with."""
 
     search: SearchParts
     stores: RequestStores
-    projects: ReadableProjects
+    projects: ReadableProjects  # that `search` reads too
     server: ServerKnowledge
     telemetry: Telemetry
-    new_id: Callable[[], str]
-    prepare: Callable[[ResentHistory], None] | None = None
+    new_id: Callable[[], str]  # of receipts
+    prepare: Callable[[ResentHistory], None] | None = None  # takes a history for its next state, and never waits
 
 
 class RecallPipeline:
     """Stages 6 to 9 of a request. One per process."""
 
     def __init__(self, parts: RecallParts, settings: RecallSettings) -> None:
-        self._stores = parts.stores
-        self._projects = parts.projects
-        self._server = parts.server
+        self._parts = parts
         self._tokens = parts.search.tokens
         self._telemetry = parts.telemetry
         self._metrics = parts.telemetry.metrics
-        self._new_id = parts.new_id
         self._prepare = parts.prepare
         self._settings = settings
         self._searching = SearchFlow(parts.search, telemetry=parts.telemetry, settings=settings)
         self._review = ReviewStage(parts.stores.states, parts.server.windows, settings)
         self._stored = StateReader(parts.stores.chat_states, parts.projects)
-        self._past_talk = PastTalkRecall(
-            parts.stores.summaries, parts.search.retrieval, recalls_answers=settings.recalls_answers
-        )
+        self._past_talk = PastTalkRecall(parts.stores.summaries, parts.search.retrieval, settings)
         self._admission = Admission(at_once_max=settings.in_flight_max, deadline_seconds=settings.deadline_seconds)
         self._broken_part = ""
         self._quiet_until = 0.0
@@ -151,9 +131,8 @@ class RecallPipeline:
         planned = await self._planned(asked, searched, review, reached)
         if self._settings.is_shadow:
             review = replace(review, compaction=NO_STATE)  # nothing but our own fields is changed
-        results = StageResults(
-            asked, searched, review, planned, verdict_on(planned, review.placement, asked, self._settings)
-        )
+        verdict = verdict_on(planned, review.placement, asked, self._settings)
+        results = StageResults(asked, searched, review, planned, verdict)
         await self._keep(results, reached)
         return self._outcome(results, reached)
 
@@ -173,14 +152,9 @@ class RecallPipeline:
         lag = loop.time() - came_at
         began_at, ends_at = self._telemetry.clock(), came_at + self._settings.deadline_seconds - TURNS_BEFORE * lag
         keys = await run_by_weight(partial(note_keys, scope, request), is_heavy=request.is_heavy)
-        name = "" if self._server.chains is None else request.chain.held_under
-        query = ChatStateQuery(
-            scope.user_id,
-            tuple(keys.values()),
-            link_name=link_name(scope, name),
-            model=conversation.model,
-            project_ids=wanted_profiles(self._settings.profile, scope, request),
-        )
+        name = "" if self._parts.server.chains is None else request.chain.held_under
+        profiles, link = wanted_profiles(self._settings.profile, scope, request), link_name(scope, name)
+        query = ChatStateQuery(scope.user_id, tuple(keys.values()), link, conversation.model, profiles)
         with reached.timed("stored"):
             stored = await self._stored.read(query)
         if stored.state is None:
@@ -249,7 +223,7 @@ class RecallPipeline:
 
     async def _with_history(self, asked: AskedChat) -> Conversation:
         """The conversation, and if a chain's question is vague, before it what was recorded of the chain."""
-        conversation, name, chains = asked.conversation, asked.request.chain.held_under, self._server.chains
+        conversation, name, chains = asked.conversation, asked.request.chain.held_under, self._parts.server.chains
         last = conversation.messages[-1]
         if chains is None or not name or last.role != Role.USER or not is_vague(last.content):
             return conversation
@@ -265,10 +239,11 @@ class RecallPipeline:
         """The notes of this request: carried ones, and a new one with what was found."""
         tokens, budget = self._tokens, asked.request.options.token_budget or self._settings.token_budget
         found = not_in_state(searched.selection.candidates, review.compaction.state)
-        profile = self._opening(asked, searched, review, reached)
+        wants_profiles = bool(wanted_profiles(self._settings.profile, asked.scope, asked.request))
+        profile = self._opening(asked, searched, review, reached) if wants_profiles else None
         past = await self._past_talk.find(asked, review, reached)
         carried = review.carried
-        if not wanted_profiles(self._settings.profile, asked.scope, asked.request):
+        if not wants_profiles:
             carried = replace(carried, notes=without_profiles(carried.notes))
         left = budget - reserved_for(past, carried, budget=budget, tokens=tokens)
         planned = plan_notes(carried, found, budget=left, tokens=tokens, now=asked.began_at, profile=profile)
@@ -276,12 +251,10 @@ class RecallPipeline:
 
     def _opening(self, asked: AskedChat, searched: Searched, review: Review, reached: Reached) -> ProfileText | None:
         """The wishes and the profile that open the new note."""
-        use, carried = self._settings.profile, review.carried
-        is_open = review.is_complete and carried.newest is not None and not carried.is_settled
-        if not (is_open and wanted_profiles(use, asked.scope, asked.request)):
+        carried, has_found = review.carried, bool(searched.selection.candidates)
+        if not review.is_complete or carried.newest is None or carried.is_settled:
             return None
-        has_found = bool(searched.selection.candidates)
-        is_due = goes_along(use, asked, reached.latest(Decision), has_found=has_found)
+        is_due = goes_along(self._settings.profile, asked, reached.latest(Decision), has_found=has_found)
         budget = asked.request.options.token_budget or self._settings.token_budget
         with reached.timed("profile"):
             return opening_of(asked, review, with_profile=is_due, budget=budget, tokens=self._tokens)
@@ -296,9 +269,7 @@ class RecallPipeline:
         as_of: float | None = None,
     ) -> list[Candidate]:
         """What a chat with this history would get; a named `token_budget` is filled. Raises `Unavailable`."""
-        return await self._searching.for_caller(
-            scope, query=query, history=history, options=options, now=self._telemetry.clock(), as_of=as_of
-        )
+        return await self._searching.for_caller(scope, query=query, history=history, options=options, as_of=as_of)
 
     async def _keep(self, results: StageResults, reached: Reached) -> None:
         """Store the new note, so that the conversation's next request carries it."""
@@ -309,8 +280,8 @@ class RecallPipeline:
         ends_at = min(now + KEEP_SECONDS_MAX, max(now + KEEP_SECONDS_MIN, asked.ends_at))
         with reached.timed("keep"), suppress(Unavailable, TimeoutError):
             async with asyncio.timeout_at(ends_at):
-                await self._projects.add_reader(asked.scope.user_id, fresh.memory_ids)
-                await self._stores.notes.keep(asked.scope.user_id, key, fresh, made_at=asked.began_at)
+                await self._parts.projects.add_reader(asked.scope.user_id, fresh.memory_ids)
+                await self._parts.stores.notes.keep(asked.scope.user_id, key, fresh, made_at=asked.began_at)
 
     def _outcome(self, results: StageResults, reached: Reached) -> RecallOutcome:
         """The outcome, its metrics, its spans and its receipt, and the history for its next state."""
@@ -328,36 +299,31 @@ class RecallPipeline:
             self._metrics.summaries_recalled.inc(len(planned.summary_ids))
             self._metrics.answers_recalled.inc(len(planned.answer_ids))
             # notes put back were counted when they were new
-            self._stores.usage_counts.count(asked.scope.user_id, planned.found_ids, at=asked.began_at)
+            self._parts.stores.usage_counts.count(asked.scope.user_id, planned.found_ids, at=asked.began_at)
         if verdict.arm is not None:
             self._metrics.holdout_questions.labels(verdict.arm).inc()
-        compaction, keys = results.review.compaction, results.review.carried.keys
+        compaction, keys, compacted = results.review.compaction, results.review.carried.keys, None
         if compaction.state is not None:
+            compacted = CompactedHistory(compaction.state.cut, compaction.state.text)
             self._metrics.compacted_tokens_saved.inc(compaction.state.saved_tokens)
         if self._prepare is not None and compaction.resent is not None:
             self._prepare(compaction.resent)
         since_epoch = self._telemetry.clock() - asyncio.get_running_loop().time()
         timings = reached.timings()
         self._telemetry.tracer.stages([replace(one, began_at=one.began_at + since_epoch) for one in timings])
-        receipt_id, scope = self._new_id(), asked.scope
+        receipt_id, scope = self._parts.new_id(), asked.scope
         answered = Answered(receipt_id, scope.user_id, asked.began_at, status, reason, scope.project_id)
         leave = partial(self._leave_receipt, answered, results, reached)
         asyncio.get_running_loop().call_soon(leave)  # once the request has left
-        return RecallOutcome(
-            status,
-            reason,
-            len(planned.memory_ids()) if notes else 0,
-            receipt_id,
-            notes,
-            compacted=edit_of(compaction.state),
-            note_keys=tuple(keys[index] for index in sorted(planned.notes) if index in keys) if notes else (),
-        )
+        count = len(planned.memory_ids()) if notes else 0
+        placed = tuple(keys[index] for index in sorted(planned.notes) if index in keys) if notes else ()
+        return RecallOutcome(status, reason, count, receipt_id, notes, compacted, placed)
 
     def _leave_receipt(self, answered: Answered, results: StageResults, reached: Reached) -> None:
         keeps_words = results.asked.request.options.auto_store and self._settings.keeps_words
         found = findings_of(results, reached, keeps_words=keeps_words)
         receipt = receipt_of(answered, found, plan=results.planned, placement=results.verdict.placement)
-        self._stores.receipts.keep(receipt)
+        self._parts.stores.receipts.keep(receipt)
 
     @asynccontextmanager
     async def _admitted(self, asked: AskedChat, reached: Reached) -> AsyncIterator[AdmissionSlot | None]:

@@ -30,9 +30,8 @@ def opening_of(
     wishes = wishes_text(own, of_project, tokens=tokens)
     if wishes is not None and wishes.text == wishes_in(earlier):
         wishes = None
-    profile = None
-    if with_profile and not request.options.memory_types and not holds_profile(earlier):
-        profile = profile_text(own, of_project, tokens=tokens)
+    is_due = with_profile and not request.options.memory_types and not holds_profile(earlier)
+    profile = profile_text(own, of_project, tokens=tokens) if is_due else None
     room = min(budget, carried.tokens_max - sum(note.tokens for note in earlier))
     both = joined(wishes, profile)
     if both is None or both.tokens <= room:

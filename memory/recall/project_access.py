@@ -7,6 +7,7 @@ to whom is read each time, by key, so that what was forgotten or taken back is g
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
@@ -31,7 +32,7 @@ class ReadableProjects:
 
     def glance(self, scope: Scope) -> ProjectAccess | None:
         """As `access`, without waiting: None also if it is not known."""
-        at, access = self._known.get((scope.user_id, scope.project_id), (-ROLE_SECONDS_MAX, None))
+        at, access = self._known.get((scope.user_id, scope.project_id), (-math.inf, None))
         return access if _now() - at < ROLE_SECONDS_MAX else None
 
     async def access(self, scope: Scope) -> ProjectAccess | None:
@@ -39,10 +40,10 @@ class ReadableProjects:
         if not scope.project_id:
             return None
         name, now = (scope.user_id, scope.project_id), _now()
-        if name in self._known and now - self._known[name][0] < ROLE_SECONDS_MAX:
-            return self._known[name][1]
-        found = await self._projects.access(scope.user_id, scope.project_id)
-        self._known[name] = now, found
+        at, found = self._known.get(name, (-math.inf, None))
+        if now - at >= ROLE_SECONDS_MAX:
+            found = await self._projects.access(*name)
+            self._known[name] = now, found
         return found
 
     async def readable(
@@ -60,20 +61,15 @@ class ReadableProjects:
         return kept
 
     async def is_readable(self, user_id: str, memory_ids: Collection[str], *, made_at: float) -> bool:
-        """Whether the user may read what these memories said at that time, as far as they are shared ones.
-
-        Without an entry, a shared memory was forgotten.
-        """
+        """What the shared ones of these memories said at that time. Without an entry, one was forgotten."""
         marked = set(filter(project_key_of, memory_ids))
         if not marked:
             return True
         entries = await self._projects.entries(marked)
         if len(entries) < len(marked):
             return False
-        roles = {
-            key: await self._projects.access_by_key(key, user_id)
-            for key in {entry.project_key for entry in entries.values()}
-        }
+        keys = {entry.project_key for entry in entries.values()}
+        roles = {key: await self._projects.access_by_key(key, user_id) for key in keys}
         return all(
             (access := roles[entry.project_key]) is not None
             and made_at > entry.changed_at

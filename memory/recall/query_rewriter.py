@@ -15,7 +15,7 @@ import structlog
 from memory.errors import Unavailable
 from memory.model import Conversation
 from memory.ports import ChatModel
-from memory.recall.rewrite_prompt import (
+from memory.recall.query import (
     ANSWER_TOKENS,
     RewriteMode,
     Rewritten,

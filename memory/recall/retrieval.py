@@ -1,7 +1,6 @@
 """Stage 8: scores the memories relevant to a query, in the user's working set or, without one, in the store.
 
-The scope is checked again here: memories of another user or project never leave this stage, whatever the store
-returned.
+The scope is checked again: memories of another user or project never leave this stage, whatever the store returned.
 """
 
 from __future__ import annotations
@@ -19,12 +18,20 @@ from memory.errors import Busy, Unavailable
 from memory.model import Candidate, MemoryStatus, Question, Record, Scope, Vector
 from memory.model.recalled import AskedWhole
 from memory.ports import MemoryFilter, MemoryStore, Revision
-from memory.recall.overview import EXAMINED_MAX, overview, overview_of
 from memory.recall.project_access import ReadableProjects
 from memory.recall.ranking.combining import merged, only
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.features import TextFeatures
-from memory.recall.ranking.ranking import CANDIDATES_MAX, Ranked, rank, rank_found, read_ahead, rows_with_claim
+from memory.recall.ranking.ranking import (
+    CANDIDATES_MAX,
+    WHOLE_EXAMINED_MAX,
+    Ranked,
+    overview,
+    overview_of,
+    rank,
+    rank_found,
+    read_ahead,
+    rows_with_claim,
+)
 from memory.recall.ranking.weights import DEFAULT_RANKING, RankingWeights
 from memory.recall.working_set.working_set import Prefetch
 from memory.recall.working_set.working_sets import WorkingSets
@@ -42,8 +49,7 @@ CHAT_SEARCHES_MAX = 4  # concurrent searches of the store: Milvus Lite takes 20 
 class Retrieval:
     """Finds candidates for a query in the working set or in the store, and likewise in those of a shared project.
 
-    The project's set never makes a request fail or late: without it, the user's own memories are found as ever. What
-    the user may not read never leaves this stage.
+    The project's set never makes a request fail or late: without it, the user's own memories are found as ever.
     """
 
     def __init__(
@@ -51,10 +57,9 @@ class Retrieval:
         *,
         corpora: WorkingSets,
         store: MemoryStore,
-        projects: ReadableProjects | None = None,
+        projects: ReadableProjects,
         ranking: RankingWeights = DEFAULT_RANKING,
     ) -> None:
-        """`projects`: None shares none."""
         self._corpora = corpora
         self._store = store
         self._projects = projects
@@ -62,21 +67,16 @@ class Retrieval:
         self._chat_searches = 0
 
     def prefetch(self, scope: Scope, revision: Revision | None = None) -> Prefetch:
-        """Prepare for `ranked`, which takes the result, while the query is being embedded. `revision`: of the user.
-
-        Also loads the project's set, if the user was seen in it a moment ago.
-        """
+        """For `ranked`, while the query is embedded; of the project too, if the user was seen in it a moment ago."""
         prefetch = self._corpora.prefetch(scope.user_id, revision)
-        access = None if self._projects is None else self._projects.glance(scope)
+        access = self._projects.glance(scope)
         prefetch.of_project = None if access is None else self._corpora.prefetch(access.scope().user_id)
         return prefetch
 
-    async def read_ahead(self, asked: Question, prefetch: Prefetch) -> TextFeatures | None:
-        """The features of the query's words, for `ranked`, computed while the query is being embedded. None without a
-        set.
-        """
+    async def read_ahead(self, asked: Question, prefetch: Prefetch) -> None:
+        """Add the features of the query's words to it, while the query is being embedded."""
         corpus = await self._corpora.corpus(asked.scope.user_id, prefetch=prefetch)
-        return None if corpus is None else read_ahead(corpus, asked)
+        prefetch.reading = None if corpus is None else read_ahead(corpus, asked)
 
     async def ranked(
         self,
@@ -86,54 +86,44 @@ class Retrieval:
         waits: bool = False,
         prefetch: Prefetch | None = None,
         seconds: float = math.inf,
-        reading: TextFeatures | None = None,
     ) -> Ranked:
         """The best candidates with every part of their score. Raises `Unavailable` without set and store, and `Busy`.
 
         `waits`: for callers other than chats, who alone ask for claims: load a missing set first and examine more
-        candidates. A chat waits at most `seconds` for its set. `reading`: the result of `read_ahead` for the same
-        question.
+        candidates. A chat waits at most `seconds`.
         """
         of_project = None if prefetch is None else prefetch.of_project
 
         def search(question: Question) -> Awaitable[Ranked]:
-            if question is asked:
-                return self._ranked(asked, vector, waits=waits, prefetch=prefetch, seconds=seconds, reading=reading)
-            return self._ranked(question, vector, waits=waits, prefetch=of_project, seconds=seconds)
+            prepared = prefetch if question is asked else of_project
+            return self._ranked(question, vector, waits=waits, prefetch=prepared, seconds=seconds)
 
         return await self._with_project(asked, search)
 
     async def _with_project(self, asked: Question, search: Callable[[Question], Awaitable[Ranked]]) -> Ranked:
         """The search in the user's scope, merged with the same in their project's."""
         try:
-            access = None if self._projects is None else await self._projects.access(asked.scope)
+            access = await self._projects.access(asked.scope)
         except Unavailable:  # nobody can say what may be read: then nothing but the user's own
             access = None
-        if self._projects is None or access is None:
+        if access is None:
             return await search(asked)
         shared = replace(asked, scope=access.scope(asked.scope.agent_id))
         own, of_project = await asyncio.gather(search(asked), search(shared), return_exceptions=True)
         if isinstance(own, BaseException):
             raise own
-        if isinstance(of_project, BaseException) and not isinstance(of_project, Unavailable):
+        if isinstance(of_project, Unavailable):
+            return own
+        if isinstance(of_project, BaseException):
             raise of_project
         try:
-            if isinstance(of_project, Unavailable):
-                return own
             readable = await self._projects.readable(asked.scope.user_id, access, of_project.candidates)
         except Unavailable:
             return own
         return merged(own, only(of_project, readable), bar=self._ranking.bar)
 
     async def _ranked(
-        self,
-        asked: Question,
-        vector: Vector,
-        *,
-        waits: bool,
-        prefetch: Prefetch | None,
-        seconds: float,
-        reading: TextFeatures | None = None,
+        self, asked: Question, vector: Vector, *, waits: bool, prefetch: Prefetch | None, seconds: float
     ) -> Ranked:
         """In one scope."""
         if not asked.claim.is_any:
@@ -142,7 +132,10 @@ class Retrieval:
         corpus = await self._corpora.corpus(asked.scope.user_id, waits=waits, prefetch=prefetch, seconds=seconds)
         if corpus is not None:
             if asked.whole is not None:
-                return overview(corpus, asked, limit=limit, examined=WAITING_EXAMINED_MAX if waits else EXAMINED_MAX)
+                return overview(
+                    corpus, asked, limit=limit, examined=WAITING_EXAMINED_MAX if waits else WHOLE_EXAMINED_MAX
+                )
+            reading = None if prefetch is None else prefetch.reading
             return rank(corpus, asked, vector, ranking=self._ranking, limit=limit, reading=reading)
         where = filter_of(asked)
         with nullcontext() if waits else self._room_in_the_store():
@@ -184,9 +177,7 @@ class Retrieval:
             self._chat_searches -= 1
 
     async def said(self, where: MemoryFilter, vector: Vector, *, limit: int) -> list[Candidate]:
-        """What was said, nearest first, for a question about that: in no set, and searched in the store, for a chat.
-        Raises `Unavailable`.
-        """
+        """What was said, nearest first, for a chat: it is in no set, so the store is searched. Raises `Unavailable`."""
         with self._room_in_the_store():
             found = await self._store.search(where, vector, limit=limit)
         return [candidate for candidate in found if _belongs(candidate, where)]
@@ -216,16 +207,10 @@ class Retrieval:
 
 
 def filter_of(asked: Question) -> MemoryFilter:
-    """What its scope may see: its user's memories; with a project (agent), those of that one and those of none. Of a
-    question about the project as a whole, only those of that one.
-    """
-    return MemoryFilter(
-        user_id=asked.scope.user_id,
-        project_id=asked.scope.project_id,
-        agent_id=asked.scope.agent_id,
-        memory_types=asked.memory_types,
-        exact_project=asked.whole is AskedWhole.PROJECT,
-    )
+    """What its scope may see; of a question about the project as a whole, only what is of that one."""
+    scope, is_of_project = asked.scope, asked.whole is AskedWhole.PROJECT
+    ids = (scope.user_id, scope.project_id, scope.agent_id)
+    return MemoryFilter(*ids, memory_types=asked.memory_types, exact_project=is_of_project)
 
 
 def _belongs(candidate: Candidate, where: MemoryFilter) -> bool:

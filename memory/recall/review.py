@@ -1,24 +1,69 @@
-"""Looks up the notes that a conversation carries, where its model accepts notes, and what replaces its beginning.
+"""What is stored of a conversation: its user's choice, its notes, where its model accepts notes, its beginning's state.
 
-It never fails a request, which continues without them.
+It never fails a request, which continues without. Users of whom that cannot be known in time get no memory.
 """
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from memory.chat.completions import ChatRequest
 from memory.errors import Unavailable
 from memory.model import Placement
-from memory.ports import CompactedStates, ModelWindows
+from memory.ports import ChatState, ChatStateQuery, ChatStates, CompactedStates, ModelWindows
 from memory.recall.compacted import find_state, keys_after, room_beside_state
-from memory.recall.notes.past_notes import CarriedNotes, carried_notes
+from memory.recall.notes.past_notes import CarriedNotes, carried_notes, room_for_notes
 from memory.recall.notes.template_compatibility import BY_CAUTION
+from memory.recall.project_access import ReadableProjects
 from memory.recall.stages import AskedChat, Reached, RecallSettings, Review
-from memory.recall.window_room import room_for_notes
 from memory.runtime.offload import run_by_weight
+
+READ_SECONDS_MAX = 0.05  # of the request's deadline; usually some microseconds, on PostgreSQL a round trip
+RETURN_SECONDS_MAX = 0.3  # since a read failed first: a server that was killed is back by then, if it comes back soon
+PAUSE_SECONDS = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class StoredState:
+    state: ChatState | None  # None if it could not be read
+    waited: float = 0.0  # seconds, for a server that starts again: a request's deadline does not include them
+
+
+class StateReader:
+    """Reads what is stored for a chat, once and in time. One per process."""
+
+    def __init__(self, states: ChatStates, projects: ReadableProjects) -> None:
+        self._states = states
+        self._projects = projects
+        self._unknown_since: float | None = None  # the loop's time; None while reads succeed
+
+    async def read(self, query: ChatStateQuery) -> StoredState:
+        """A server that starts again is waited for; one that stays away delays nobody else."""
+        state = await self._in_time(query)
+        if state is not None:
+            return StoredState(state)
+        loop = asyncio.get_running_loop()
+        began_at = loop.time()
+        ends_at = (self._unknown_since or began_at) + RETURN_SECONDS_MAX
+        while state is None and loop.time() < ends_at:
+            await asyncio.sleep(PAUSE_SECONDS)
+            state = await self._in_time(query)
+        return StoredState(state, loop.time() - began_at)
+
+    async def _in_time(self, query: ChatStateQuery) -> ChatState | None:
+        try:
+            async with asyncio.timeout(READ_SECONDS_MAX):
+                stored = await self._states.read(query)
+                stored = await self._projects.readable_notes(query.user_id, stored)
+        except (Unavailable, TimeoutError):
+            if self._unknown_since is None:
+                self._unknown_since = asyncio.get_running_loop().time()
+            return None
+        self._unknown_since = None
+        return stored
 
 
 class ReviewStage:
@@ -48,10 +93,7 @@ class ReviewStage:
         return reached.add(replace(review, carried=await self._bounded(asked, review), is_complete=True))
 
     def _is_compacted(self, asked: AskedChat, placement: Placement) -> bool:
-        """Whether this history may be replaced by a state: wanted, recorded, sent in full, and with a place for it.
-
-        A state is a system message in every API, also where notes are not.
-        """
+        """Whether this history is to be replaced, is recorded and sent in full, and may have a system message."""
         options = asked.request.options
         is_wanted = self._settings.compacts if options.compact is None else options.compact
         is_possible = placement is not Placement.OFF and not asked.request.chain.held_under
@@ -73,10 +115,7 @@ class ReviewStage:
 
 
 def _possible_placement(learnt: Placement | None, request: ChatRequest, wanted: Placement) -> Placement:
-    """The wanted placement, or the nearest that the model's template accepts, as far as that was `learnt`.
-
-    A note inside the user's message is always accepted: it replaces a system message that is not.
-    """
+    """The nearest to `wanted` that was `learnt` to be accepted; inside the user's message, notes always are."""
     if request.shape.is_bound_by_templates:
         return max(learnt or wanted, wanted, key=BY_CAUTION.index)
     return Placement.BEFORE_LAST_USER if wanted is Placement.SYSTEM and learnt is Placement.OFF else wanted

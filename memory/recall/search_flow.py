@@ -8,7 +8,7 @@ plain search stands if the model fails, returns junk, or is late.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -33,21 +33,18 @@ from memory.model.recalled import AskedWhole
 from memory.ports import Embedder, Tokens
 from memory.recall.admission import AdmissionSlot
 from memory.recall.notes.injection import line_tokens
-from memory.recall.query import build_query
+from memory.recall.query import Rewritten, build_query
 from memory.recall.query_rewriter import NoRewrite, Rewriter
 from memory.recall.ranking.combining import fused
 from memory.recall.ranking.ranking import Budget, Ranked, select
 from memory.recall.ranking.weights import DEFAULT_RANKING
 from memory.recall.retrieval import Retrieval
-from memory.recall.rewrite_prompt import Rewritten
 from memory.recall.signals import search_decision
-from memory.recall.signals.classifier import SignalClassifier
-from memory.recall.signals.question_kinds import NO_KIND, KindScores, QuestionClassifier, whole_of
+from memory.recall.signals.classifier import NO_KIND, KindScores, QuestionClassifier, SignalClassifier, whole_of
 from memory.recall.signals.search_decision import Decision
 from memory.recall.stages import AskedChat, EmbeddedQuestion, Reached, RecallSettings, Review, Rewrite, Searched
 from memory.runtime.task_groups import unwrapped
-from memory.runtime.telemetry import Telemetry
-from memory.runtime.tracing import SpanName
+from memory.runtime.tracing import SpanName, Telemetry
 
 LABEL = "- [2025-01-31]"  # the label of a memory's line, for counting: all dates cost the same
 # Reserved for embedding and ranking a rewritten question: an embedding takes 5 ms, at worst 20.
@@ -62,33 +59,25 @@ Rewriting: TypeAlias = "asyncio.Task[Rewritten | NoRewrite]"
 
 @dataclass(frozen=True, slots=True)
 class SearchParts:
-    """The parts of a search: embedding, the decision whether to search at all, rewriting, and retrieval.
-
-    `classifier` returns None until it has been trained; rules decide meanwhile. `tokens` counts the cost of memories.
-    `rewriter`: None rewrites nothing. `questions`: the classifier of questions that no single memory answers, likewise.
-    """
+    """What a search works with. Classifiers are None until they have been trained; rules decide meanwhile."""
 
     embedder: Embedder
     classifier: Callable[[], SignalClassifier | None]
     retrieval: Retrieval
-    tokens: Tokens
-    rewriter: Rewriter | None = None
+    tokens: Tokens  # the cost of memories
+    rewriter: Rewriter | None = None  # None: rewrites nothing
     questions: Callable[[], QuestionClassifier | None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
 class ChatQuestion:
-    """The question of a chat that is to be searched for. `conversation`: with what the server stores of it.
-
-    `decision`: None if whether to search is decided by the embedding. `review`: looks up the notes that the
-    conversation carries, once. `slot`: admission for the embedding.
-    """
+    """The question of a chat that is to be searched for."""
 
     asked: AskedChat
-    conversation: Conversation
-    decision: Decision | None
-    review: Callable[[], Awaitable[Review]]
-    slot: AdmissionSlot
+    conversation: Conversation  # with what the server stores of it
+    decision: Decision | None  # None: whether to search is decided by the embedding
+    review: Callable[[], Awaitable[Review]]  # looks up the notes that the conversation carries, once
+    slot: AdmissionSlot  # to embed it
 
 
 class SearchFlow:
@@ -97,6 +86,7 @@ class SearchFlow:
     def __init__(self, parts: SearchParts, *, telemetry: Telemetry, settings: RecallSettings) -> None:
         self._parts = parts
         self._tracer = telemetry.tracer
+        self._clock = telemetry.clock
         self._settings = settings
         self._callers = asyncio.Semaphore(CALLERS_AT_ONCE)
 
@@ -126,13 +116,16 @@ class SearchFlow:
             await asyncio.sleep(0)
             prefetch = retrieval.prefetch(scope, asked.stored.revision)
             review = await question.review()
-            async with background(retrieval.read_ahead(wanted, prefetch)) as reading:
+            async with background(retrieval.read_ahead(wanted, prefetch)):
                 vector = await embedding
         embedded = reached.add(EmbeddedQuestion(vector, self._kinds(query, vector)))
         whole = _whole(embedded.kinds, scope)
         if question.decision is None:
             with reached.timed("decide"):
-                decision = reached.add(self._decided(question.conversation, vector, whole))
+                decision, classifier = search_decision.ABOUT_A_WHOLE, self._parts.classifier()
+                if whole is None:
+                    decision = search_decision.decide_late(question.conversation, vector=vector, classifier=classifier)
+                reached.add(decision)
             if not decision.search:
                 return reached.add(Searched(RecallStatus.SKIPPED, decision.reason))
         with reached.timed("retrieve"):
@@ -140,15 +133,9 @@ class SearchFlow:
                 replace(wanted, in_notes=review.carried.held_earlier(), whole=whole),
                 vector,
                 prefetch=prefetch,
-                reading=None if reading.cancelled() else reading.result(),
                 seconds=asked.seconds_left - RANKING_SECONDS,
             )
         return self._chosen(ranked, asked, review, reached)
-
-    def _decided(self, conversation: Conversation, vector: Vector, whole: AskedWhole | None) -> Decision:
-        if whole is not None:
-            return search_decision.ABOUT_A_WHOLE
-        return search_decision.decide_late(conversation, vector=vector, classifier=self._parts.classifier())
 
     async def _search_rewritten(
         self, question: ChatQuestion, plain: Searched, rewriting: Rewriting, reached: Reached
@@ -201,20 +188,18 @@ class SearchFlow:
         query: str,
         history: Sequence[Message],
         options: RequestOptions,
-        now: float,
         as_of: float | None = None,
     ) -> list[Candidate]:
         """What a chat with this history would get; a given `token_budget` is filled. Raises `Unavailable`.
 
-        No chat waits for this call, so a missing working set is loaded first. A rewriting model gets as much time as it
-        would for a chat.
+        No chat waits for this, so a missing working set is loaded first. A rewriting model gets no more time than then.
         """
         conversation = Conversation(messages=(*history, Message(role=Role.USER, content=query)))
 
         async def ranked(query: Query) -> Ranked:
             with self._tracer.span(SpanName.EMBED):
                 vector = await self._embedded(query)
-            at = now if as_of is None else as_of
+            at = self._clock() if as_of is None else as_of
             whole = _whole(self._kinds(query, vector), scope)
             question = Question(query, scope, at, options.memory_types, claim=options.claim, whole=whole)
             with self._tracer.span(SpanName.RETRIEVE):
@@ -247,8 +232,7 @@ class SearchFlow:
     # Both
 
     async def _embedded(self, query: Query) -> Vector:
-        vectors = await self._parts.embedder.embed([query.text], is_urgent=True, as_query=True)
-        vector: Vector = vectors[0]
+        vector: Vector = (await self._parts.embedder.embed([query.text], is_urgent=True, as_query=True))[0]
         return vector
 
     def _kinds(self, query: Query, vector: Vector) -> KindScores:
@@ -256,28 +240,15 @@ class SearchFlow:
         return NO_KIND if classifier is None else classifier.scores(query.text, vector)
 
     def _selected(
-        self,
-        ranked: Ranked,
-        options: RequestOptions,
-        *,
-        room: int,
-        in_notes: frozenset[str] = frozenset(),
-        fill: bool = False,
+        self, ranked: Ranked, options: RequestOptions, *, room: int, in_notes: Collection[str] = (), fill: bool = False
     ) -> Selection:
-        threshold, bar = options.similarity_threshold, DEFAULT_RANKING.bar
-        budget = Budget(
-            tokens=room,
-            memories=options.retrieval_limit or self._settings.retrieval_limit,
-            near_tokens=bar.several_tokens,
-            is_filled=fill,
-        )
-        return select(
-            ranked,
-            budget,
-            tokens=partial(line_tokens, tokens=self._parts.tokens, label=LABEL),
-            similarity_threshold=self._settings.similarity_threshold if threshold is None else threshold,
-            in_notes=in_notes,
-        )
+        limit = options.retrieval_limit or self._settings.retrieval_limit
+        budget = Budget(room, limit, DEFAULT_RANKING.bar.several_tokens, is_filled=fill)
+        threshold = options.similarity_threshold
+        if threshold is None:
+            threshold = self._settings.similarity_threshold
+        cost = partial(line_tokens, tokens=self._parts.tokens, label=LABEL)
+        return select(ranked, budget, tokens=cost, similarity_threshold=threshold, in_notes=in_notes)
 
 
 def _whole(kinds: KindScores, scope: Scope) -> AskedWhole | None:
@@ -288,9 +259,7 @@ def _whole(kinds: KindScores, scope: Scope) -> AskedWhole | None:
 
 @asynccontextmanager
 async def background(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
-    """Run `work` while the body runs, and cancel it when the body ends. A single error is raised as it is, without a
-    group.
-    """
+    """Run `work` while the body runs, and cancel it when that ends. A single error is raised without a group."""
     with unwrapped():
         async with asyncio.TaskGroup() as group:
             task = group.create_task(work)

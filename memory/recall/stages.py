@@ -1,7 +1,7 @@
 """What the stages of one request take and return, and the list in which the pipeline keeps what they returned.
 
-Every value is frozen: a stage takes the results of earlier ones and returns its own. What it has is added to `Reached`
-at once, so that the deadline takes only what is missing then. Nothing here is kept beyond its request.
+Every value is frozen: a stage takes the results of earlier ones and returns its own, which is added to `Reached` at
+once, so that the deadline takes only what is missing then.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from memory.recall.compacted import NO_STATE, FoundState
 from memory.recall.notes.past_notes import CarriedNotes
 from memory.recall.notes.profile_notes import ProfileUse
 from memory.recall.ranking.ranking import Ranked
-from memory.recall.signals.question_kinds import KindScores
+from memory.recall.signals.classifier import KindScores
 from memory.recall.signals.upstream import UpstreamSignals
 from memory.runtime.metrics import Metrics
 from memory.runtime.tracing import StageTiming
@@ -46,24 +46,22 @@ class RecallSettings:
     profile: ProfileUse | None = ProfileUse.WITH_MEMORIES  # None: no profile goes along
     is_shadow: bool = False  # recall runs fully, and no note goes along
     holdout: HoldoutRule = NO_HOLDOUT
+    recalls_summaries: bool = True
     recalls_answers: bool = False  # of the assistant, for questions about what was said
     keeps_words: bool = True  # of questions, in receipts; a request that is not to be stored leaves none in any case
 
 
 @dataclass(frozen=True, slots=True)
 class RecallOutcome:
-    """What to do with the request. `reason` is a short label for metrics.
-
-    `note_keys`: the keys of those notes in the prompt that are at messages of this request, oldest first.
-    """
+    """What to do with the request."""
 
     status: RecallStatus
-    reason: str
+    reason: str  # a short label for metrics
     count: int = 0
     receipt_id: str = ""
     notes: tuple[Note, ...] = ()
     compacted: CompactedHistory | None = None
-    note_keys: tuple[str, ...] = ()
+    note_keys: tuple[str, ...] = ()  # of the notes in the prompt that are at messages of this request, oldest first
 
 
 class ChatRecall(Protocol):
@@ -74,34 +72,27 @@ class ChatRecall(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """The notes that a conversation carries, where this model accepts notes, and what replaces its beginning.
-
-    `is_complete`: all of it was looked up, and the notes are those for which the model's window has room.
-    """
+    """The notes that a conversation carries, where this model accepts notes, and what replaces its beginning."""
 
     placement: Placement
     carried: CarriedNotes
     compaction: FoundState = NO_STATE
-    is_complete: bool = False
+    is_complete: bool = False  # all was looked up, and the notes are those for which the model's window has room
 
 
 @dataclass(frozen=True, slots=True)
 class AskedChat:
-    """A chat that may get a note. `began_at`: Unix seconds; `ends_at`: its deadline, in the event loop's time.
-
-    `keys`: of the conversation's notes, by message; `stored`: what was read of it when it came. `unreviewed`: as far as
-    anything is known of its notes before they are looked up.
-    """
+    """A chat that may get a note."""
 
     scope: Scope
     request: ChatRequest
     conversation: Conversation
     upstream: UpstreamSignals
-    keys: Mapping[int, str]
-    stored: ChatState
-    unreviewed: Review
-    began_at: float
-    ends_at: float
+    keys: Mapping[int, str]  # of the conversation's notes, by message
+    stored: ChatState  # what was read of it when it came
+    unreviewed: Review  # as far as anything is known of its notes before they are looked up
+    began_at: float  # Unix seconds
+    ends_at: float  # its deadline, in the event loop's time
 
     @property
     def seconds_left(self) -> float:
@@ -111,10 +102,8 @@ class AskedChat:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedQuestion:
-    """`kinds`: how much the question is of each kind."""
-
     vector: Vector
-    kinds: KindScores
+    kinds: KindScores  # how much the question is of each kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,19 +118,15 @@ class Searched:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """What became of the rewriting of a question; `words`: of the question that was searched for too, by their names in
-    a receipt.
-    """
+    """What became of the rewriting of a question."""
 
     outcome: str
-    words: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)  # that were searched for too, by their names in a receipt
 
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """For a slot to embed the question."""
-
-    seconds: float
+    seconds: float  # for a slot to embed the question
 
 
 class Reached:
@@ -171,10 +156,7 @@ class Reached:
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
-        """Measure the duration of a stage, even one that the deadline ends.
-
-        Not by the loop: the time of uvloop has whole milliseconds.
-        """
+        """The duration of a stage, even one that the deadline ends; uvloop's own time has whole milliseconds."""
         began_at, began = asyncio.get_running_loop().time(), perf_counter()
         try:
             yield

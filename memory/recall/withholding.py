@@ -17,13 +17,9 @@ from memory.recall.stages import AskedChat, RecallSettings
 
 @dataclass(frozen=True, slots=True)
 class NoteVerdict:
-    """`placement`: where the planned notes go, OFF if they stay behind. `withheld`: why they do, although they could
-    go along. `arm`: of a question for which a new note was found, if conversations are held out.
-    """
-
-    placement: Placement
-    withheld: Withholding | None = None
-    arm: Arm | None = None
+    placement: Placement  # where the planned notes go; OFF if they stay behind
+    withheld: Withholding | None = None  # why they do, although they could go along
+    arm: Arm | None = None  # of a question for which a new note was found, if conversations are held out
 
     def cuts(self, cuts: Mapping[str, CandidateVerdict], planned: NotePlan) -> Mapping[str, CandidateVerdict]:
         """The verdicts of a receipt; memories of a note that did not go along count as withheld."""
@@ -55,9 +51,8 @@ def verdict_on(planned: NotePlan, placement: Placement, asked: AskedChat, settin
 
 
 def unit_of(scope: Scope, request: ChatRequest) -> str:
-    """What is held out as a whole: the conversation, by its session, by its id at the server, or by the user's first
-    message where clients send all of it again. A chain of responses cannot be recognised from its first request on, so
-    the unit is the user there.
+    """What is held out as a whole: the conversation, by its session, its id at the server, or the user's first message
+    where clients send all of it again; the user for chains, which cannot be recognised from their first request on.
     """
     named = [("session", scope.session_id), ("conversation", request.chain.conversation_id)]
     if request.conversation is not None and not request.shape.has_chains:

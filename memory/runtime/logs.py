@@ -15,10 +15,7 @@ import structlog
 
 def log_to_stderr(log_format: Literal["text", "json"]) -> None:
     """Configure this process's logging. Call once, before the first log line."""
-    shared: list[Any] = [
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-    ]
+    shared: list[Any] = [structlog.processors.add_log_level, structlog.processors.TimeStamper(fmt="iso", utc=True)]
     render: list[Any]
     if log_format == "json":
         render = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]

@@ -14,6 +14,8 @@ from enum import StrEnum
 from string import ascii_lowercase, digits
 from typing import Protocol, TypeAlias
 
+from memory.runtime.metrics import Metrics
+
 LABEL_CHARACTERS_MAX = 64  # a receipt id has 36
 LABEL_CHARACTERS = frozenset(f"{ascii_lowercase}{digits}_-")
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"))
@@ -41,18 +43,7 @@ class SpanName(StrEnum):
     APPLY_WINDOW = "learn.apply"
 
 
-ATTRIBUTES = frozenset(
-    {
-        "status",
-        "reason",
-        "memories",
-        "receipt_id",
-        "compacted",
-        "outcome",
-        "turns",
-        "attempt",
-    }
-)
+ATTRIBUTES = frozenset({"status", "reason", "memories", "receipt_id", "compacted", "outcome", "turns", "attempt"})
 """Names of attributes, exported with `memproxy.` before them."""
 
 
@@ -125,26 +116,21 @@ class Tracer(Protocol):
         of the turn whose opening this is; `links`: turns that were opened elsewhere, of which those without a W3C trace
         id are left out. An error that passes marks the span with its type alone.
         """
-        ...
 
     def served(self, *, parent: str = "") -> AbstractContextManager[Callable[[ServedCall], None]]:
         """A span of kind server around the answer to a call of the API, with `parent` as in `span`.
 
         Call what it yields before the body ends: it names the span, since the route is known late.
         """
-        ...
 
     def note(self, **attributes: AttributeValue) -> None:
         """Attributes of the current span. Those that `safe_attributes` refuses are left out."""
-        ...
 
     def stages(self, stages: Sequence[StageTiming]) -> None:
         """Stages of the current span, each as a span of its own."""
-        ...
 
     def trace_id(self) -> str:
         """Of the current span, in hexadecimal; "" if it is not exported."""
-        ...
 
 
 class NoTracer:
@@ -186,3 +172,18 @@ def _is_safe(value: AttributeValue) -> bool:
     if not isinstance(value, str):
         return True
     return len(value) <= LABEL_CHARACTERS_MAX and LABEL_CHARACTERS.issuperset(value)
+
+
+def no_jitter() -> float:
+    """Whoever retries waits as long as they may."""
+    return 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Telemetry:
+    """`clock` shows Unix seconds; `jitter` draws a number in 0..1."""
+
+    clock: Callable[[], float]
+    metrics: Metrics
+    jitter: Callable[[], float] = no_jitter
+    tracer: Tracer = NO_TRACER

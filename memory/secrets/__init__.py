@@ -1,5 +1,4 @@
-"""Finds secrets in a text and redacts them.
+"""Finds secrets in a text and redacts them: `redaction.redact` and `recordable`.
 
-The entry points are `redaction.redact` and `recordable`. Finders are pure and must never keep, log or return more of a
-secret than its position.
+Finders are pure and must never keep, log or return more of a secret than its position.
 """

@@ -134,7 +134,7 @@ def _with_dashes(text: str) -> str:
                 if (text[max(0, at - 1) : at] == text[at + 1 : at + 2] == " ")
                 or (joins(text[max(0, at - 1) : at]) and joins(text[at + 1 : at + 2]))
             ]
-            text = _replaced(text, ((at, at + 1, "-") for at in places))
+            text = replaced(text, ((at, at + 1, "-") for at in places))
     return text
 
 
@@ -153,7 +153,8 @@ def _rewritten(text: str, edits: Iterable[Edit]) -> tuple[str, Rewriting | None]
     return "".join([*parts, text[position:]]), Rewriting(tuple(places))
 
 
-def _replaced(text: str, edits: Iterable[Edit]) -> str:
+def replaced(text: str, edits: Iterable[Edit]) -> str:
+    """`edits`: in order, without overlap."""
     return _rewritten(text, edits)[0]
 
 

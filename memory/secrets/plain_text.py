@@ -1,6 +1,4 @@
-"""The text that all finders use: normalised, with placeholders and private keys made opaque, so that no pattern matches
-them.
-"""
+"""The text that finders use: normalised, with placeholders and private keys opaque, so that no pattern matches them."""
 
 from __future__ import annotations
 

@@ -126,14 +126,12 @@ def _checked(words: Sequence[_Word], plain: PlainText, known: WordList) -> Itera
     for run in _runs(words, plain, known.words):
         first = 0
         while first + WORDS_MIN <= len(run) <= RUN_WORDS_MAX:
-            length = next((size for size in LENGTHS if _is_valid(run[first : first + size], size, known)), 0)
+            texts = [word.text for word in run[first : first + LENGTHS[0]]]
+            fitting = (size for size in LENGTHS if size <= len(texts))
+            length = next((size for size in fitting if known.mnemonic.check(" ".join(texts[:size]))), 0)
             if length:
                 yield run[first].start, run[first + length - 1].end
             first += length or 1
-
-
-def _is_valid(words: Sequence[_Word], size: int, known: WordList) -> bool:
-    return len(words) == size and known.mnemonic.check(" ".join(word.text for word in words))
 
 
 def _runs(words: Sequence[_Word], plain: PlainText, allowed: AbstractSet[str]) -> Iterator[list[_Word]]:

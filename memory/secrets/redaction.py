@@ -1,8 +1,10 @@
 """Removes secrets from a text before it is stored anywhere: turn log, memories, evidence.
 
-Pure functions that the observer and the REST API call before storing, so that no file contains the secret.
-`secret_spans` finds secrets; this module replaces them according to the policy of their class. No part of a secret may
-remain, and a text without secrets is not changed.
+Pure functions that the observer and the REST API call before storing, so that no file contains the secret. Secrets are
+found as keys and tokens by their form (`vendor_tokens`), as numbers by their check digits (`id_numbers`), as recovery
+phrases by the lists of their words (`recovery_phrases`), and as values that a label announces (`spoken`), and are
+replaced according to the policy of their class. No part of a secret may remain, and a text without secrets is not
+changed. Linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -14,9 +16,14 @@ from functools import partial
 from types import MappingProxyType
 
 from memory.errors import NotRecordable
-from memory.secrets.plain_text import PLACEHOLDER
+from memory.secrets.id_numbers import number_spans
+from memory.secrets.normalised import replaced
+from memory.secrets.plain_text import PLACEHOLDER, hidden, plain_text
+from memory.secrets.recovery_phrases import recovery_phrase_spans
 from memory.secrets.secret_classes import SecretClass, Span
-from memory.secrets.secret_spans import secret_spans
+from memory.secrets.spoken import spoken_spans
+from memory.secrets.vendor_tokens import private_key_spans, vendor_token_spans
+from memory.secrets.vocabulary import LabelMatches, vocabulary
 
 
 class SecretPolicy(StrEnum):
@@ -29,6 +36,8 @@ class SecretPolicy(StrEnum):
 RECORDED_CHARACTERS_MAX = 65_536
 ROUNDS_MAX = 8  # a replacement may expose another secret; each round leaves fewer
 WORD_CHARACTERS_MAX = 512  # maximum part of a word dropped at a cut, so that no half of a secret remains
+SLICE_CHARACTERS = 4_096
+AROUND_CHARACTERS = 768  # before and behind a slice: more than a token is long, and than a label reaches
 _WORD_AT_END = re.compile(rf"\S{{0,{WORD_CHARACTERS_MAX}}}\Z")
 _WORD_AT_START = re.compile(rf"\S{{0,{WORD_CHARACTERS_MAX}}}")
 _LEFT_OUT = "\n[…]\n"
@@ -51,7 +60,7 @@ def redact(
         dropped = [kind for _, _, kind in spans if policy.get(kind) is SecretPolicy.DROP]
         if dropped:
             return _placeholder("withheld", min(dropped))
-        text = _replaced(text, spans)
+        text = replaced(text, ((start, end, _placeholder("redacted", kind)) for start, end, kind in _merged(spans)))
     return text
 
 
@@ -80,14 +89,12 @@ def _recordable(text: str, without_secrets: Callable[[str], str], characters_max
     head, tail = text[:half], text[-half:]
     if head.rfind("-----BEGIN") > head.rfind("-----END"):
         head = head[: head.rfind("-----BEGIN")]
-    word_at_end = _WORD_AT_END.search(head, max(0, len(head) - WORD_CHARACTERS_MAX))
-    head = head[: word_at_end.start()] if word_at_end else head
+    head = head[: _WORD_AT_END.search(head, max(0, len(head) - WORD_CHARACTERS_MAX)).start()]  # type: ignore[union-attr]  # matches "" at least
     begin, end = tail.find("-----BEGIN"), tail.find("-----END")
     if end >= 0 and not 0 <= begin < end:
         tail = tail[end:].partition("\n")[2]
     else:
-        word_at_start = _WORD_AT_START.match(tail)
-        tail = tail[word_at_start.end() :] if word_at_start else tail
+        tail = tail[_WORD_AT_START.match(tail).end() :]  # type: ignore[union-attr]  # likewise
     kept = [without_secrets(head), without_secrets(tail)]
     withheld = [part for part in kept if part.startswith("[withheld ") and PLACEHOLDER.fullmatch(part)]
     return withheld[0] if withheld else _LEFT_OUT.join(kept)
@@ -95,15 +102,6 @@ def _recordable(text: str, without_secrets: Callable[[str], str], characters_max
 
 def _placeholder(how: str, kind: SecretClass) -> str:
     return f"[{how} {kind.value.replace('_', ' ')}]"
-
-
-def _replaced(text: str, spans: list[Span]) -> str:
-    parts: list[str] = []
-    position = 0
-    for start, end, kind in _merged(spans):
-        parts += (text[position:start], _placeholder("redacted", kind))
-        position = end
-    return "".join([*parts, text[position:]])
 
 
 def _merged(spans: list[Span]) -> list[Span]:
@@ -116,3 +114,34 @@ def _merged(spans: list[Span]) -> list[Span]:
         else:
             merged.append((start, end, kind))
     return merged
+
+
+def secret_spans(text: str, pause: Callable[[], None] = lambda: None) -> list[Span]:
+    """Every secret, in the text as it is given; spans may overlap. Labelled ones come first, since a label determines
+    the class best.
+
+    A long text is looked through in slices, each with some of the text around it, with a `pause` between two of them.
+    """
+    keys = list(private_key_spans(text))
+    text = hidden(text, keys)
+    found = [*keys, *_found_in(text[: SLICE_CHARACTERS + AROUND_CHARACTERS], 0, SLICE_CHARACTERS)]
+    for start in range(SLICE_CHARACTERS, len(text), SLICE_CHARACTERS):
+        pause()
+        begin, end = start - AROUND_CHARACTERS, start + SLICE_CHARACTERS
+        around = _found_in(text[begin : end + AROUND_CHARACTERS], AROUND_CHARACTERS, end - begin)
+        found += [(begin + first, begin + last, kind) for first, last, kind in around]
+    return found
+
+
+def _found_in(text: str, begin: int, end: int) -> list[Span]:
+    """Those that begin in this range."""
+    plain, words = plain_text(text), vocabulary()
+    labels = LabelMatches(words.find(plain), words)
+    found = (
+        *spoken_spans(plain, labels, words),
+        *recovery_phrase_spans(plain, words.function_words),
+        *number_spans(plain, labels),
+        *vendor_token_spans(plain, labels, words),
+    )
+    spans = ((*plain.source.original(start, stop), kind) for start, stop, kind in found)
+    return [span for span in spans if begin <= span[0] < end]

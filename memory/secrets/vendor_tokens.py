@@ -72,18 +72,13 @@ def _found_in(plain: PlainText, labels: LabelMatches, vocabulary: Vocabulary) ->
         if kind and secret and start >= 0:
             position[found] = start + 1
             named, start = start, start + max(0, found.rfind(secret))
-            end = _run_end(text, start + len(secret))
+            end = _REST_OF_RUN.match(text, start + len(secret)).end()  # type: ignore[union-attr]  # matches "" at least
             is_by_name = _GENERIC in finding.rule_id  # a rule of no vendor: then it has to look like a secret as well
             is_example = is_by_name and (secret.lower() in vocabulary.prose or is_masked(secret) or is_made_up(secret))
             is_named = not is_by_name or not labels.is_look_alike(named, start)
             is_cut_off = any(mark in text[start : end + len(mark)] for mark in _CUT_OFF)
             if is_named and not is_example and not is_cut_off:
                 yield start, end, kind
-
-
-def _run_end(text: str, end: int) -> int:
-    rest = _REST_OF_RUN.match(text, end)
-    return rest.end() if rest else end
 
 
 def _class_of(rule: str) -> SecretClass | None:

@@ -114,9 +114,7 @@ class Vocabulary:
     digits_spoken: re.Pattern[str]
 
     def find(self, plain: PlainText) -> list[LabelMatch]:
-        """In order, each once, whichever languages contain it. The beginning of a longer word does not match:
-        "tokenizer".
-        """
+        """In order, each once, whichever languages contain it. The beginning of a longer word is none: "tokenizer"."""
         found: dict[tuple[int, int], LabelMatch] = {}
         known: dict[tuple[int, int], LabelMatch | None] = {}  # languages share words
         is_latin = plain.lower.isascii() or max(plain.lower) < _NOT_LATIN
@@ -226,10 +224,6 @@ def _any(words: Iterable[str]) -> str:
     return tree + "?" * (is_end and bool(options))
 
 
-def _whole(words: Iterable[str], *, is_suffix: bool = False) -> str:
-    return rf"{_any(words)}(?![^\W\d_])" if is_suffix else rf"(?<![^\W_]){_any(words)}(?![^\W_])"
-
-
 def _every(languages: Sequence[Language], field: str) -> list[str]:
     return [word for language in languages for word in getattr(language, field)]
 
@@ -239,7 +233,7 @@ def _words_and_joined(languages: Sequence[Language], field: str, *, is_suffix: b
     apart = _every([language for language in languages if language.has_spaces], field)
     joined = _every([language for language in languages if not language.has_spaces], field)
     joined += [word for word in apart if not word[0].isalnum()]  # "'s" follows the word before it directly
-    options = _whole(apart, is_suffix=is_suffix)
+    options = rf"{_any(apart)}(?![^\W\d_])" if is_suffix else rf"(?<![^\W_]){_any(apart)}(?![^\W_])"
     return f"(?:{options}|{_any(joined)})" if joined else options
 
 

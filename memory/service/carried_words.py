@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from memory.language.word_boundaries import as_typed
+from memory.language.restating import as_typed
 from memory.model import Evidence, Memory
 from memory.model.days import without_days
 

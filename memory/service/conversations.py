@@ -23,13 +23,12 @@ from memory.model import (
     is_valid_id,
 )
 from memory.model.recorded import ID_OF_TURN, TRACE_CHARACTERS_MAX, AbandonedBranch
-from memory.ports import MemoryStore, MessagePage, RecordedMessages, RequestStores, SessionPage, Trimming
+from memory.ports import MessagePage, SessionPage, Trimming
 from memory.ports.paging import all_pages
 from memory.runtime.offload import run_offloaded
-from memory.service.erasure import Erasure
-from memory.service.noted_contents import noted_contents
-from memory.service.requests import Intake, time_said
-from memory.service.user_writes import UserWrites
+from memory.service.memory_scan import noted_contents
+from memory.service.requests import time_said
+from memory.service.service_parts import ServiceParts
 
 MESSAGES_PER_ADD_MAX = 200  # one transaction
 MESSAGES_PER_PAGE_MAX = 500
@@ -83,28 +82,18 @@ class SessionDeleted:
 class Conversations:
     """Every call is about one user: sessions and messages of others look as if they did not exist."""
 
-    def __init__(
-        self,
-        record: RecordedMessages,
-        stores: RequestStores,
-        *,
-        store: MemoryStore,
-        erasure: Erasure,
-        intake: Intake,
-        writes: UserWrites,
-    ) -> None:
-        self._record = record
-        self._store = store
-        self._receipts = stores.receipts
-        self._summaries = stores.summaries
-        self._erasure = erasure
-        self._intake = intake
-        self._writes = writes
+    def __init__(self, parts: ServiceParts) -> None:
+        self._record = parts.turn_log.messages
+        self._store = parts.memories.store
+        self._receipts = parts.stores.receipts
+        self._summaries = parts.stores.summaries
+        self._erasure = parts.erasure
+        self._intake = parts.intake
+        self._writes = parts.writes
 
     async def add(self, scope: Scope, messages: Sequence[NewMessage]) -> list[str]:
-        """Record messages of the conversation `scope.session_id`; their ids, in order. Known ids change nothing.
-
-        They are not learnt from.
+        """Record messages of the conversation `scope.session_id`, which are not learnt from; their ids, in order. Known
+        ids change nothing.
         """
         if not 1 <= len(messages) <= MESSAGES_PER_ADD_MAX:
             raise BadInput(f"expected 1 to {MESSAGES_PER_ADD_MAX} messages, got {len(messages)}; send several calls")
@@ -181,9 +170,7 @@ class Conversations:
         return await self._record.abandoned(user_id, conversation_id, limit=BRANCHES_PER_SESSION_MAX)
 
     async def is_open(self, user_id: str, session: Session) -> bool:
-        """Whether a reply is under way, or the last message is not older than the time after which a session ends, and
-        nobody has ended it.
-        """
+        """Whether a reply is under way, or the session has neither been idle until its end nor been ended."""
         if session.is_answering:
             return True
         if self._intake.clock() - session.last_at >= self._intake.session_end_seconds:
@@ -243,9 +230,7 @@ class Conversations:
         return SessionDeleted(turns, added, gone, kept)
 
     async def delete_message(self, user_id: str, message_id: str, *, keep_memories: bool = False) -> int:
-        """Delete one message, and what is based on its turn alone if the user said it. Returns the number of memories
-        deleted.
-        """
+        """Delete one message, and what rests on its turn alone if the user said it. Returns how many memories went."""
         message = await self._record.find(user_id, message_id)
         if message is None:
             raise NotFound("there is no such message")

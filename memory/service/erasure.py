@@ -25,8 +25,7 @@ from memory.service.locked_writes import rewrite_rows
 from memory.service.memory_scan import batched, own_record, scanned
 from memory.service.raw_word_search import RawWordSearch
 from memory.service.shared_rows import SharedRows
-from memory.service.summary_exclusions import SummaryExclusions
-from memory.service.withdrawn_summaries import WithdrawnSummaries
+from memory.service.summary_exclusions import SummaryExclusions, WithdrawnSummaries
 
 DELETE_BATCH = 200  # rows deleted in one step, before which the user's lock is renewed: well within its expiry
 TURNS_AT_ONCE = 100  # under one hold of the user's lock: nine possible rows with raw words each
@@ -57,7 +56,7 @@ class Erasure:
         self._states = stores.states
         self._summaries = stores.summaries
         self._idempotency = stores.idempotency
-        self._shared = SharedRows(memories, stores.projects, notes=stores.notes, clock=clock)
+        self._shared = SharedRows(memories, stores, clock=clock)
         self._exclusions = SummaryExclusions(stores.summaries)
         self._withdrawn = WithdrawnSummaries(summaries=stores.summaries, notes=stores.notes, clock=clock)
         self._clock = clock
@@ -240,9 +239,8 @@ class Erasure:
         return found
 
     async def sources(self, user_id: str, turn_ids: Collection[str]) -> SourceForgotten:
-        """Forget what is based on these turns alone, and remove them from the evidence of everything else.
-
-        Includes superseded and archived memories. The turns must not be waiting to be learnt: see `withdraw`.
+        """Forget what is based on these turns alone, whatever its status, and remove them from all other evidence. They
+        must not be waiting to be learnt: see `withdraw`.
         """
         sources = frozenset(turn_ids)
         forgotten: list[str] = []
@@ -293,10 +291,7 @@ def by_turn(memories: Iterable[Memory]) -> dict[str, list[Memory]]:
 
 
 def narrowed(memory: Memory, gone: Mapping[str, Sequence[Memory]], *, now: float) -> Memory:
-    """The memory in its own words, where it has a sentence or words in common with what is gone; else as it is.
-
-    `gone`: `by_turn`.
-    """
+    """The memory in its own words where it shares a sentence or words with what is gone (`by_turn`), else as it is."""
     near = [one for turn_id in {quoted.turn_id for quoted in all_evidence(memory)} for one in gone.get(turn_id, ())]
     shared, told = shared_evidence(near), without_carried(memory, near)
     if told is memory and not shared & shared_evidence([memory]):
@@ -310,20 +305,15 @@ def narrowed(memory: Memory, gone: Mapping[str, Sequence[Memory]], *, now: float
 
 
 def without_sources(memory: Memory, turn_ids: Collection[str], *, now: float) -> Memory | None:
-    """The memory without the evidence of these turns; None if no other statement of the user supports it."""
-    left: Memory | None = memory
-    for turn_id in sorted({one.turn_id for one in all_evidence(memory)} & set(turn_ids)):
-        left = left and without_source(left, turn_id, now=now)
-    return left
-
-
-def without_source(memory: Memory, turn_id: str, *, now: float) -> Memory | None:
-    """The memory without that turn's evidence, also what was withdrawn; None if no other statement supports it.
-
-    What it said before it was corrected goes as well: it may be what was said in that turn.
+    """The memory without the evidence of these turns, also what was withdrawn; None if no other statement of the user
+    supports it. What it said before it was corrected goes as well: it may be what was said there.
     """
-    left = without_evidence(memory, [quoted for quoted in memory.evidence if quoted.turn_id == turn_id], now=now)
-    return None if left is None else replace(without_wordings(without_withdrawn(left, [turn_id])), updated_at=now)
+    for turn_id in sorted({one.turn_id for one in all_evidence(memory)} & set(turn_ids)):
+        left = without_evidence(memory, [one for one in memory.evidence if one.turn_id == turn_id], now=now)
+        if left is None:
+            return None
+        memory = replace(without_wordings(without_withdrawn(left, [turn_id])), updated_at=now)
+    return memory
 
 
 def without_evidence(memory: Memory, lost: Collection[Evidence], *, now: float) -> Memory | None:

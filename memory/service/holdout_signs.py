@@ -52,10 +52,7 @@ class HoldoutSigns:
         self._metrics = metrics
 
     async def record(self, lease: Lease, claims: Sequence[Claim], changes: Sequence[Change]) -> None:
-        """`claims`, `changes`: what was learnt. Never raises.
-
-        A window that is learnt again is counted again in metrics, and once in receipts.
-        """
+        """Never raises. A window that is learnt again is counted again in metrics, and once in receipts."""
         with suppress(Unavailable):
             arm = await self._arm_of_session(await self._turn_log.context(lease, limit=TURNS_BACK_MAX))
             for turn in lease.turns:

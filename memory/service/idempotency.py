@@ -15,7 +15,7 @@ from typing import TypeAlias
 from memory.errors import BadInput
 from memory.model import is_valid_id
 from memory.ports import Clock
-from memory.ports.idempotency import IdempotencyKeys
+from memory.ports.requests import IdempotencyKeys
 
 NewId: TypeAlias = Callable[[], str]
 

@@ -17,7 +17,7 @@ from typing import Any
 from memory.model import Evidence, Memory, MemoryStatus, Trust, is_valid_id
 from memory.model.derived import ARCHIVED, REFLECTS
 from memory.model.raw_words import raw_row_ids
-from memory.model.turn_copies import copied_turn_id
+from memory.model.turns import copied_turn_id
 from memory.model.withdrawn import with_withdrawn, withdrawn_of
 
 _IDS = uuid.UUID("5d7a3f0e-94c1-5b0e-8f57-0c6e2b1a7d43")

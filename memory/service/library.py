@@ -28,30 +28,17 @@ from memory.model import (
 )
 from memory.model.erasures import ErasureRecord
 from memory.model.memories import MemoryVisibility
-from memory.ports import (
-    Backlog,
-    ConversationRecord,
-    MemoryBank,
-    MemoryFilter,
-    Page,
-    ReceiptPage,
-    RequestStores,
-    TurnRecording,
-    TurnTriage,
-)
+from memory.ports import Backlog, MemoryBank, MemoryFilter, Page, ReceiptPage, RequestStores
 from memory.runtime.tracing import SpanName
 from memory.service.conversations import Conversations
-from memory.service.erasure import Erasure, SourceForgotten
+from memory.service.erasure import SourceForgotten
 from memory.service.idempotency import NewId, RepeatableCalls
-from memory.service.imported_turns import imported_turns
 from memory.service.locked_writes import same_or_new, write_rows
 from memory.service.memory_edits import MemoryEdits
-from memory.service.memory_scan import own_record, page_as_of
-from memory.service.noted_contents import noted_contents
+from memory.service.memory_scan import chosen_page, noted_contents, own_record
 from memory.service.operator import OperatorService, OperatorSources
-from memory.service.opt_outs import OptOutService
 from memory.service.profiles import ProfileService
-from memory.service.redacted_memories import redacted_edit, redacted_items
+from memory.service.redacted_input import imported_turns, redacted_edit, redacted_items
 from memory.service.requests import (
     ExplainedReceipt,
     Intake,
@@ -63,10 +50,10 @@ from memory.service.requests import (
     refuse_unknown_types,
     time_said,
 )
+from memory.service.service_parts import LibraryTurns, ServiceParts
 from memory.service.shared_projects import SharedProjects
 from memory.service.transfers import MemoryTransfers
 from memory.service.user_erasures import UserErasures
-from memory.service.user_writes import UserWrites
 
 MEMORIES_PER_ADD_MAX = 200  # embedded within a second
 MESSAGES_PER_APPEND_MAX = 1_000  # each exchange is one durable append
@@ -92,10 +79,6 @@ class Searcher(Protocol):
     ) -> list[Candidate]: ...
 
 
-class LibraryTurns(TurnRecording, TurnTriage, ConversationRecord, Protocol):
-    """The part of the turn log that the library uses: it appends and reads turns, and manages the waiting ones."""
-
-
 class Library:
     """Built from ports, once per process. Methods raise `BadInput` (`NotFound`), `Unavailable` or `Conflict`."""
 
@@ -114,27 +97,17 @@ class Library:
         self._turn_log = turn_log
         self._receipts = stores.receipts
         self._summaries = stores.summaries
-        self._erasure = Erasure(memories=memories, turn_log=turn_log, stores=stores, clock=intake.clock)
-        self._edits = MemoryEdits(memories, erasure=self._erasure, clock=intake.clock)
-        self.opt_outs = OptOutService(opt_outs=stores.opt_outs, ledger=memories.ledger, clock=intake.clock)
-        self._writes = UserWrites(memories.ledger, self.opt_outs)
-        self.projects = SharedProjects(memories, stores, erasure=self._erasure, writes=self._writes, intake=intake)
-        self.erasures = UserErasures(self._erasure, stores.erasures, shared=self.projects, intake=intake)
-        self.conversations = Conversations(
-            turn_log.messages,
-            stores,
-            store=memories.store,
-            erasure=self._erasure,
-            intake=intake,
-            writes=self._writes,
-        )
-        self.profiles = ProfileService(memories=memories, stores=stores, clock=intake.clock, tokens=intake.tokens)
-        self.transfers = MemoryTransfers(
-            memories, self.profiles, writes=self._writes, record=turn_log.copies, projects=self.projects
-        )
-        self.operator = OperatorService(
-            memories=memories, turn_log=turn_log, receipts=stores.receipts, sources=sources, clock=intake.clock
-        )
+        parts = ServiceParts(memories, turn_log, stores, intake)
+        self._erasure = parts.erasure
+        self._writes = parts.writes
+        self._edits = MemoryEdits(parts)
+        self.opt_outs = parts.opt_outs
+        self.projects = SharedProjects(parts)
+        self.erasures = UserErasures(parts, self.projects)
+        self.conversations = Conversations(parts)
+        self.profiles = ProfileService(parts)
+        self.transfers = MemoryTransfers(parts, self.profiles, self.projects)
+        self.operator = OperatorService(parts, sources)
         self._searcher = searcher
         self._clock = intake.clock
         self._repeatable = RepeatableCalls(stores.idempotency, clock=intake.clock, new_id=intake.new_id)
@@ -205,10 +178,15 @@ class Library:
         cursor: str = "",
     ) -> Page:
         """One page, newest first. `as_of`: the memories that had that status then, by when things were said."""
-        where = about.filter_for(scope, status)
         if as_of is None:
+            where = about.filter_for(scope, status)
             return await self._store.page(where, limit=limit, cursor=cursor, claim=about.claim)
-        return await page_as_of(self._store, where, as_of, claim=about.claim, limit=limit, cursor=cursor)
+
+        async def standing(memories: Sequence[Memory]) -> list[Memory]:
+            return [one for one in memories if (was := one.status_at(as_of)) and status in (None, was)]
+
+        where = about.filter_for(scope, None)
+        return await chosen_page(self._store, where, standing, claim=about.claim, limit=limit, cursor=cursor)
 
     async def total(self, scope: Scope, *, status: MemoryStatus | None, about: ListedContent) -> int | None:
         """How many memories all pages have; None if that takes reading them."""

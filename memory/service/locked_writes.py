@@ -6,13 +6,17 @@ read what would be overwritten. Decides nothing about the rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from memory.model import Change, ChangeKind, Memory, MemoryStatus, Record, Vector, statement_key
-from memory.model.raw_words import raw_row_ids
-from memory.ports import LedgerWrite, MemoryFilter, MemoryStore, NoteBook
+from memory.model.wordings import EarlierWording, without_wordings
+from memory.ports import LedgerWrite, MemoryFilter, MemoryStore
+
+Means = Callable[[Memory], bool]
+"""Whether a memory that says this is to be forgotten."""
 
 
 async def write_rows(
@@ -41,18 +45,31 @@ async def rewrite_rows(
         await write_rows(store, held, user_id, changes, np.stack([vectors[one.memory.id] for one in changes]))
 
 
-async def delete_raw_words(
-    store: MemoryStore, notes: NoteBook, user_id: str, turn_ids: Sequence[str], *, now: float
-) -> None:
-    """Delete the rows with what was said in these turns, and the notes that hold one of them."""
-    if turn_ids:
-        row_ids = [one for turn_id in turn_ids for one in raw_row_ids(user_id, turn_id)]
-        await store.delete(user_id, row_ids)
-        await notes.drop(user_id, row_ids, now=now)
-
-
 async def same_or_new(store: MemoryStore, memory: Memory) -> Memory:
     """The active memory that says the same, in the same project; the given one if there is none."""
     where = MemoryFilter(memory.user_id, memory.project_id, exact_project=True)
     same = await store.same_statement(where, statement_key(memory.content))
     return memory if same is None else same.memory
+
+
+def without_meant(records: Sequence[Record], means: Means) -> list[Record]:
+    """The records without earlier wordings that are to be forgotten; the others are the same objects."""
+
+    def left_of(record: Record) -> Record:
+        def is_meant(wording: EarlierWording) -> bool:
+            return means(replace(record.memory, content=wording.content))
+
+        left = without_wordings(record.memory, is_meant)
+        return record if left is record.memory else replace(record, memory=left)
+
+    return list(map(left_of, records))
+
+
+async def forget_wordings(
+    store: MemoryStore, held: LedgerWrite, user_id: str, records: Sequence[Record], means: Means
+) -> list[Record]:
+    """The same, written at once: to repeat it is harmless."""
+    cleaned = without_meant(records, means)
+    changed = [now.memory for before, now in zip(records, cleaned, strict=True) if now is not before]
+    await rewrite_rows(store, held, user_id, changed, records)
+    return cleaned

@@ -12,11 +12,11 @@ import numpy as np
 
 from memory.model import Change, ChangeKind, Memory, MemoryStatus
 from memory.model.raw_words import embedded_text
-from memory.ports import Clock, MemoryBank, MemoryFilter
-from memory.service.erasure import Erasure
+from memory.ports import MemoryFilter
 from memory.service.locked_writes import write_rows
 from memory.service.memory_scan import own_record, scanned
 from memory.service.requests import MemoryEdit
+from memory.service.service_parts import ServiceParts
 
 EXAMINED_MAX = 5_000  # superseded memories, the newest, for one history: limits its cost
 
@@ -24,12 +24,12 @@ EXAMINED_MAX = 5_000  # superseded memories, the newest, for one history: limits
 class MemoryEdits:
     """Methods raise `BadInput` (`NotFound`, `VersionChanged`), `Unavailable` or `Conflict`."""
 
-    def __init__(self, memories: MemoryBank, *, erasure: Erasure, clock: Clock) -> None:
-        self._store = memories.store
-        self._ledger = memories.ledger
-        self._embedder = memories.embedder
-        self._erasure = erasure
-        self._clock = clock
+    def __init__(self, parts: ServiceParts) -> None:
+        self._store = parts.memories.store
+        self._ledger = parts.memories.ledger
+        self._embedder = parts.memories.embedder
+        self._erasure = parts.erasure
+        self._clock = parts.intake.clock
 
     async def edit(
         self, user_id: str, memory_id: str, edit: MemoryEdit, *, expected: Collection[str] | None = None

@@ -1,20 +1,19 @@
-"""Reads all of a user's memories that a filter admits, a batch at a time, without their vectors.
+"""Reads memories by filter and by id, a batch or a page at a time, without their vectors.
 
-The ids are read once, so that the cost grows with their number alone. What is written meanwhile may be missing; what is
-deleted meanwhile is left out.
+The ids of a scan are read once, so that its cost grows with their number alone. What is written meanwhile may be
+missing; what is deleted meanwhile is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from typing import TypeVar
 
-from memory.errors import NotFound
+from memory.errors import NotFound, Unavailable
 from memory.model import Memory, Record, is_valid_id
-from memory.model.claim_filters import ClaimFilter
-from memory.model.versions import refuse_changed
-from memory.ports import LedgerWrite, MemoryFilter, MemoryStore, Page
+from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
+from memory.model.memories import refuse_changed
+from memory.ports import LedgerWrite, MemoryFilter, MemoryStore, Page, SessionSummaries
 
 Item = TypeVar("Item")
 
@@ -48,15 +47,34 @@ async def own_record(
     return found[0]
 
 
-async def page_as_of(
-    store: MemoryStore, where: MemoryFilter, as_of: float, *, claim: ClaimFilter, limit: int, cursor: str
+async def chosen_page(
+    store: MemoryStore,
+    where: MemoryFilter,
+    chosen: Callable[[Sequence[Memory]], Awaitable[list[Memory]]],
+    *,
+    claim: ClaimFilter = ANY_CLAIM,
+    limit: int,
+    cursor: str,
 ) -> Page:
-    """One page of the memories that had the status of the filter then, by when things were said."""
+    """One page of what is chosen of the memories that the filter admits."""
     found: list[Memory] = []
     for _ in range(PAGES_PER_LOOK_MAX):
-        page = await store.page(replace(where, status=None), limit=limit - len(found), cursor=cursor, claim=claim)
-        found += [one for one in page.memories if (was := one.status_at(as_of)) and where.status in (None, was)]
+        page = await store.page(where, limit=limit - len(found), cursor=cursor, claim=claim)
+        found += await chosen(page.memories)
         cursor = page.next_cursor
         if not cursor or len(found) >= limit:
             break
     return Page(tuple(found), cursor)
+
+
+async def noted_contents(
+    store: MemoryStore, summaries: SessionSummaries, user_id: str, ids: Collection[str]
+) -> dict[str, str]:
+    """Of memories and current summaries, by id; of no memories while the store is down. Raises `Unavailable`."""
+    try:
+        records = await store.get(user_id, sorted(ids)) if ids else []
+    except Unavailable:  # a note may be about this very outage, and messages can be shown all the same
+        records = []
+    current = await summaries.get(user_id, ids) if ids else []
+    texts = {one.id: f"{one.title}: {one.text}" if one.text else one.title for one in current}
+    return texts | {record.memory.id: record.memory.content for record in records}

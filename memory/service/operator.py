@@ -10,9 +10,9 @@ from collections.abc import Collection, Coroutine
 from dataclasses import dataclass
 
 from memory.errors import Unavailable
-from memory.ports import Clock, DeadLetter, MemoryBank, QueueDepth, ReceiptPage, Receipts, TurnTriage
-from memory.ports.evaluation_reports import NO_REPORTS, EvaluationReports
-from memory.ports.parts import NO_PARTS, DeploymentParts, PartHealth
+from memory.ports import DeadLetter, QueueDepth, ReceiptPage
+from memory.ports.operators import NO_PARTS, NO_REPORTS, DeploymentParts, EvaluationReports, PartHealth
+from memory.service.service_parts import ServiceParts
 
 HEALTH_SECONDS_MAX = 3.0  # a part that takes longer serves no chat in time
 LATE_SECONDS = 900.0  # a turn is learnt minutes after its conversation paused; with retries it takes longer
@@ -30,21 +30,13 @@ class OperatorSources:
 class OperatorService:
     """Methods raise `Unavailable`, or `BadInput` for a cursor that is none of ours."""
 
-    def __init__(
-        self,
-        *,
-        memories: MemoryBank,
-        turn_log: TurnTriage,
-        receipts: Receipts,
-        sources: OperatorSources,
-        clock: Clock,
-    ) -> None:
-        self._memories = memories
-        self._turn_log = turn_log
-        self._receipts = receipts
+    def __init__(self, parts: ServiceParts, sources: OperatorSources) -> None:
+        self._memories = parts.memories
+        self._turn_log = parts.turn_log
+        self._receipts = parts.stores.receipts
         self.reports = sources.reports
         self._parts = sources.parts
-        self._clock = clock
+        self._clock = parts.intake.clock
 
     async def requests(self, *, limit: int, cursor: str = "") -> ReceiptPage:
         """The requests of all users that have a receipt, latest first. Their texts are not for operators."""
@@ -61,9 +53,7 @@ class OperatorService:
         return await self._turn_log.replay(window_ids)
 
     async def drop(self, window_ids: Collection[str]) -> int:
-        """Delete these dead letters without learning them; returns how many. Empty means none. Their turns stay in the
-        record.
-        """
+        """Delete these dead letters without learning their turns, which stay; returns how many. Empty means none."""
         return await self._turn_log.drop(window_ids)
 
     async def health(self) -> list[PartHealth]:

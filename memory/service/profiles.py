@@ -1,4 +1,4 @@
-"""Builds profiles from memories, for whoever wrote them, and serves them to the API.
+"""Builds profiles from memories, soon after these have changed and for whoever asks, and serves them to the API.
 
 Building takes no lock: it reads a revision and then the memories, and what it built is stored only if nobody has
 written since. A user who writes continuously therefore keeps the last profile until the next pause.
@@ -6,14 +6,17 @@ written since. A user who writes continuously therefore keeps the last profile u
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
+import structlog
 
-from memory.errors import BadInput, NotFound
+from memory.errors import BadInput, MemproxyError, NotFound
 from memory.model import Evidence, Memory, Profile, ProfileLine, Scope
-from memory.ports import Clock, MemoryBank, MemoryFilter, NoteBook, Profiles, RequestStores, Revision, Tokens
+from memory.ports import Clock, MemoryBank, MemoryFilter, Profiles, Revision, Tokens
+from memory.runtime.tracing import Telemetry
 from memory.service.memory_scan import scanned
 from memory.service.profile_layout import (
     LINE_TOKENS_MAX,
@@ -25,12 +28,17 @@ from memory.service.profile_layout import (
     profile_text,
     wishes_text,
 )
+from memory.service.service_parts import ServiceParts
 from memory.service.user_writes import erase_epoch_of, refuse_erased
 
 MEMORIES_MAX = 2_000  # of one user, the newest; with what the profile holds already
 PROFILES_MAX = 1_000  # of one user, by what they decide: each write of a memory reads all of them
 PINNED_CHARACTERS_MAX = 600  # of one line, refused before its tokens are counted: no token of a sentence is so long
 ROUNDS_MAX = 3  # of building for a caller, while somebody else writes
+REST_SECONDS = 2.0  # between two builds of one user
+STALE_USERS_MAX = 50  # looked at per poll
+
+log = structlog.get_logger(__name__)
 
 
 class ProfileBuilder:
@@ -93,9 +101,8 @@ class ShownProfile:
 
 
 class OwnProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="profile"):
-    """What a user decided about a profile: their own lines, and whether it is used. `project_id` "": the user's own.
-
-    As JSON it is a line of an export.
+    """What a user decided about a profile ("": of all projects): their own lines, and whether it is used. As JSON it is
+    a line of an export.
     """
 
     project_id: str = ""
@@ -110,14 +117,16 @@ class OwnProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
 class ProfileService:
     """What a user may do with their profiles. Methods raise `BadInput`, `NotFound` or `Unavailable`."""
 
-    def __init__(self, *, memories: MemoryBank, stores: RequestStores, clock: Clock, tokens: Tokens) -> None:
-        self._builder = ProfileBuilder(memories=memories, profiles=stores.profiles, clock=clock, tokens=tokens)
-        self._store = memories.store
-        self._ledger = memories.ledger
-        self._profiles = stores.profiles
-        self._notes: NoteBook = stores.notes
-        self._clock = clock
-        self._tokens = tokens
+    def __init__(self, parts: ServiceParts) -> None:
+        self._profiles = parts.stores.profiles
+        self._notes = parts.stores.notes
+        self._store = parts.memories.store
+        self._ledger = parts.memories.ledger
+        self._clock = parts.intake.clock
+        self._tokens = parts.intake.tokens
+        self._builder = ProfileBuilder(
+            memories=parts.memories, profiles=self._profiles, clock=self._clock, tokens=self._tokens
+        )
 
     async def show(self, user_id: str, project_id: str = "") -> ShownProfile:
         """The current profile, built again first if memories have changed. Raises `NotFound` if it says nothing."""
@@ -226,3 +235,34 @@ class ProfileService:
 
 def _own_part(profile: Profile) -> OwnProfile:
     return OwnProfile(profile.project_id, tuple(map(pinned_text, profile.pinned)), profile.is_enabled)
+
+
+class ProfileRefresher:
+    """Any number of processes may run one: they only repeat each other's work."""
+
+    def __init__(self, *, memories: MemoryBank, profiles: Profiles, tokens: Tokens, telemetry: Telemetry) -> None:
+        self._builder = ProfileBuilder(memories=memories, profiles=profiles, clock=telemetry.clock, tokens=tokens)
+        self._profiles = profiles
+        self._metrics = telemetry.metrics
+        self._resting: dict[str, float] = {}  # users, and when they were built by the event loop's clock
+        self._is_broken = False
+
+    async def refresh(self) -> int:
+        """Build the profiles that are due; returns for how many users."""
+        built, now = 0, asyncio.get_running_loop().time()
+        self._resting = {user_id: at for user_id, at in self._resting.items() if now - at < REST_SECONDS}
+        try:
+            for user_id in await self._profiles.stale(limit=STALE_USERS_MAX):
+                if user_id in self._resting:
+                    continue
+                self._resting[user_id] = now
+                outcome = "built" if await self._builder.build(user_id) else "overtaken"
+                self._metrics.profiles.labels(outcome).inc()
+                built += outcome == "built"
+        except (MemproxyError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            if not self._is_broken:
+                log.warning("profiles cannot be built now", error=type(error).__name__)
+            self._is_broken = True
+            return built
+        self._is_broken = False
+        return built

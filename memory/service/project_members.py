@@ -9,8 +9,6 @@ it before, or not at all. A project looks to others as if it did not exist.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from memory.errors import BadInput, NotFound
 from memory.model import Scope, is_valid_id
 from memory.model.projects import (
@@ -22,12 +20,8 @@ from memory.model.projects import (
     project_key,
     successor_of,
 )
-from memory.ports import MemoryBank
-from memory.ports.projects import Projects
-from memory.service.erasure import Erasure
-from memory.service.requests import Intake
+from memory.service.service_parts import ServiceParts
 from memory.service.shared_rows import SharedRows
-from memory.service.user_writes import UserWrites
 
 PROJECTS_JOINED_MAX = 1_000  # that a user has chosen to belong to: listed in one answer
 MEMBERS_MAX = 1_000  # of one project, with the invitations to it, likewise
@@ -48,33 +42,15 @@ class ProjectTaken(BadInput):
         super().__init__(message, code="project_exists")
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectParts:
-    """What the services of shared projects need."""
-
-    memories: MemoryBank
-    projects: Projects
-    rows: SharedRows
-    erasure: Erasure
-    writes: UserWrites
-    intake: Intake
-
-    async def access(self, user_id: str, project_id: str) -> ProjectAccess:
-        """Of a member. Raises `NotFound` for everybody else, whether there is such a project or not."""
-        access = await self.projects.access(user_id, project_id)
-        if access is None:
-            raise NotFound("there is no such project")
-        return access
-
-
 class ProjectMembership:
     """Methods raise `BadInput` (`NotFound`, `RightMissing`, `ProjectTaken`), `Unavailable` or `Conflict`."""
 
-    def __init__(self, parts: ProjectParts) -> None:
-        self._parts = parts
+    def __init__(self, parts: ServiceParts, rows: SharedRows) -> None:
+        self._rows = rows
+        self._intake = parts.intake
         self._writes = parts.writes
         self._ledger = parts.memories.ledger
-        self._projects = parts.projects
+        self._projects = parts.stores.projects
         self._clock = parts.intake.clock
 
     async def create(self, user_id: str, project_id: str) -> ProjectAccess:
@@ -82,11 +58,11 @@ class ProjectMembership:
         if not project_id:
             raise BadInput("project_id must not be empty")
         Scope(user_id, project_id)  # refuses invalid ids
-        tenant = self._parts.intake.tenancy.tenant_of(user_id)
+        tenant = self._intake.tenancy.tenant_of(user_id)
         if tenant is None:
             raise RightMissing("users without a tenant share no projects")
         epoch = await self._writes.begin(user_id)
-        project = SharedProject(project_key(self._parts.intake.new_id()), tenant, project_id, self._clock())
+        project = SharedProject(project_key(self._intake.new_id()), tenant, project_id, self._clock())
         async with self._writes.lock(epoch):
             await self._refuse_to_join_another(user_id, project_id)
             if not await self._projects.create(project, user_id):
@@ -97,16 +73,16 @@ class ProjectMembership:
         return await self._projects.joined(user_id)
 
     async def show(self, user_id: str, project_id: str) -> ProjectAccess:
-        return await self._parts.access(user_id, project_id)
+        return await self._rows.access(user_id, project_id)
 
     async def members(self, user_id: str, project_id: str) -> list[ProjectMember]:
         """Who joined first comes first."""
-        access = await self._parts.access(user_id, project_id)
+        access = await self._rows.access(user_id, project_id)
         return await self._projects.members(access.project.key)
 
     async def invitations(self, user_id: str, project_id: str) -> list[Invitation]:
         """To the project, not answered yet, oldest first. None for those who may not invite."""
-        access = await self._parts.access(user_id, project_id)
+        access = await self._rows.access(user_id, project_id)
         is_shown = access.is_at_least(ProjectRole.ADMIN)
         return await self._projects.invitations(access.project.key) if is_shown else []
 
@@ -118,9 +94,9 @@ class ProjectMembership:
             raise BadInput("a user id has 1-256 bytes of UTF-8 without control characters or white space at an edge")
         if role is ProjectRole.OWNER:
             raise BadInput("a project has one owner: transfer it with POST …/owner")
-        project = (await self._parts.access(user_id, project_id)).project
+        project = (await self._rows.access(user_id, project_id)).project
         async with self._ledger.write(project.owner_id):
-            access = await self._parts.access(user_id, project_id)
+            access = await self._rows.access(user_id, project_id)
             before = await self._member(project, member_id) or await self._invitation(project.key, member_id)
             if not access.may_set(before.role if before else None, role):
                 raise RightMissing("your role in this project does not allow to give that role to that user")
@@ -163,9 +139,9 @@ class ProjectMembership:
 
     async def remove(self, user_id: str, project_id: str, member_id: str) -> None:
         """Removes a member, who may be the caller, or withdraws an invitation. What they shared stays."""
-        project = (await self._parts.access(user_id, project_id)).project
+        project = (await self._rows.access(user_id, project_id)).project
         async with self._ledger.write(project.owner_id):
-            access = await self._parts.access(user_id, project_id)
+            access = await self._rows.access(user_id, project_id)
             if member_id == user_id and access.role is ProjectRole.OWNER:
                 raise BadInput("the owner cannot leave: transfer the project, or delete it")
             if member_id != user_id and not access.is_at_least(ProjectRole.ADMIN):
@@ -176,11 +152,11 @@ class ProjectMembership:
             if member_id != user_id and not access.may_set(before.role, None):
                 raise RightMissing("your role in this project does not allow to remove that member")
             await self._projects.set_roles(project.key, {member_id: None}, at=self._clock())
-        await self._parts.rows.drop_notes_of(project, member_id)
+        await self._rows.drop_notes_of(project, member_id)
 
     async def transfer(self, user_id: str, project_id: str, member_id: str) -> None:
         """Another member becomes the owner, and the owner an admin."""
-        project = (await self._parts.access(user_id, project_id)).project
+        project = (await self._rows.access(user_id, project_id)).project
         async with self._ledger.write(project.owner_id):
             await self.owned(user_id, project_id)
             if await self._member(project, member_id) is None:
@@ -191,7 +167,7 @@ class ProjectMembership:
     async def delete(self, user_id: str, project_id: str) -> None:
         """With all memories in it, for good."""
         access = await self.owned(user_id, project_id)
-        await self._parts.rows.clear(access.project)
+        await self._rows.clear(access.project)
 
     async def leave_all(self, user_id: str) -> None:
         """For a user that is erased. What they own goes to the most powerful other member, or away."""
@@ -208,14 +184,14 @@ class ProjectMembership:
                 if not is_empty:
                     await self._projects.set_roles(project.key, roles, at=self._clock())
             if is_empty:
-                await self._parts.rows.clear(project)
+                await self._rows.clear(project)
             else:
-                await self._parts.rows.drop_notes_of(project, user_id)
+                await self._rows.drop_notes_of(project, user_id)
         await self._projects.forget_user(user_id)
 
     async def owned(self, user_id: str, project_id: str) -> ProjectAccess:
         """Raises `RightMissing` for anybody but its owner."""
-        access = await self._parts.access(user_id, project_id)
+        access = await self._rows.access(user_id, project_id)
         if access.role is not ProjectRole.OWNER:
             raise RightMissing("only the owner of the project may do this")
         return access

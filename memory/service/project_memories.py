@@ -2,7 +2,7 @@
 
 What the caller may not see is `NotFound`, as if it did not exist; what they see and may not change is `RightMissing`.
 Rights are read at each call, and again under the project's lock before anything is written. What the author says in
-chats stays in their own memories (`project_sharing` moves them).
+chats stays in their own memories (`shared_projects` moves them).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from memory.errors import BadInput, NotFound
 from memory.model import Candidate, Memory, MemoryStatus, Record, Scope
+from memory.model.memories import refuse_changed
 from memory.model.projects import (
     ProjectAccess,
     SharedMemory,
@@ -22,16 +23,16 @@ from memory.model.projects import (
     project_key_of,
     shared_id,
 )
-from memory.model.versions import refuse_changed
 from memory.model.wordings import Corrector
 from memory.ports import MemoryFilter, Page
 from memory.service.idempotency import NewId
-from memory.service.memory_scan import scanned
-from memory.service.project_members import ProjectParts, RightMissing
+from memory.service.memory_scan import chosen_page, scanned
+from memory.service.project_members import RightMissing
 from memory.service.requests import MemoryEdit, NewMemory, memory_to_store
+from memory.service.service_parts import ServiceParts
+from memory.service.shared_rows import SharedRows
 from memory.service.user_writes import EraseEpoch
 
-PAGES_PER_LOOK_MAX = 50  # store pages read for one page: limits the cost of rows that the caller may not see
 NOT_YOURS = "your role in this project does not allow to change this memory"
 NO_SUCH_MEMORY = "there is no such memory"
 
@@ -51,16 +52,16 @@ class FoundShared:
 class ProjectMemories:
     """Methods raise `BadInput` (`NotFound`, `RightMissing`), `Unavailable` or `Conflict`."""
 
-    def __init__(self, parts: ProjectParts) -> None:
+    def __init__(self, parts: ServiceParts, rows: SharedRows) -> None:
         self._store = parts.memories.store
         self._ledger = parts.memories.ledger
         self._embedder = parts.memories.embedder
-        self._projects = parts.projects
-        self._rows = parts.rows
-        self._parts = parts
+        self._projects = parts.stores.projects
+        self._rows = rows
         self._erasure = parts.erasure
         self._writes = parts.writes
         self._clock = parts.intake.clock
+        self._tenancy = parts.intake.tenancy
 
     async def add(self, scope: Scope, items: Sequence[NewMemory], new_id: NewId, *, epoch: EraseEpoch) -> list[str]:
         """Store memories of one project and visibility as given, one id per item, in order.
@@ -93,19 +94,13 @@ class ProjectMemories:
 
     async def page(self, user_id: str, project_id: str, *, limit: int, cursor: str = "") -> Page:
         """One page of what the caller may see as a member, newest first."""
-        access = await self._parts.access(user_id, project_id)
-        where, found = MemoryFilter(access.project.owner_id), list[Memory]()
-        for _ in range(PAGES_PER_LOOK_MAX):
-            page = await self._store.page(where, limit=limit - len(found), cursor=cursor)
-            entries = await self._projects.entries([row.id for row in page.memories])
-            for row in page.memories:
-                entry = entries.get(row.id)
-                if entry is not None and entry.may_be_read(user_id, access.role):
-                    found.append(as_seen_by(user_id, row, entry, project_id))
-            cursor = page.next_cursor
-            if not cursor or len(found) >= limit:
-                break
-        return Page(tuple(found), cursor)
+        access = await self._rows.access(user_id, project_id)
+
+        async def seen(rows: Sequence[Memory]) -> list[Memory]:
+            return [memory for _, memory in await self._seen(user_id, access, rows)]
+
+        where = MemoryFilter(access.project.owner_id)
+        return await chosen_page(self._store, where, seen, limit=limit, cursor=cursor)
 
     async def shared_by_others(self, user_id: str, project_id: str) -> AsyncIterator[Memory]:
         """What members see of each other's, whatever its status, newest first; nothing for whoever is no member."""
@@ -114,11 +109,19 @@ class ProjectMemories:
             return
         where = MemoryFilter(access.project.owner_id, status=None)
         async for rows in scanned(self._store, where):
-            entries = await self._projects.entries([row.id for row in rows])
-            for row in rows:
-                entry = entries.get(row.id)
-                if entry is not None and entry.author_id != user_id and entry.may_be_read(user_id, access.role):
-                    yield as_seen_by(user_id, row, entry, project_id)
+            for author_id, memory in await self._seen(user_id, access, rows):
+                if author_id != user_id:
+                    yield memory
+
+    async def _seen(self, user_id: str, access: ProjectAccess, rows: Sequence[Memory]) -> list[tuple[str, Memory]]:
+        """Those that the user may read, as they see them, each with its author."""
+        entries = await self._projects.entries([row.id for row in rows])
+        shared = ((row, entries[row.id]) for row in rows if row.id in entries)
+        return [
+            (entry.author_id, as_seen_by(user_id, row, entry, access.project.project_id))
+            for row, entry in shared
+            if entry.may_be_read(user_id, access.role)
+        ]
 
     async def get(self, user_id: str, memory_id: str) -> Memory | None:
         """None if this id is not of a shared memory."""
@@ -189,7 +192,7 @@ class ProjectMemories:
         if entry is None:
             return None
         access = await self._projects.access_by_key(entry.project_key, user_id)
-        if access is None or access.project.tenant != self._parts.intake.tenancy.tenant_of(user_id):
+        if access is None or access.project.tenant != self._tenancy.tenant_of(user_id):
             raise NotFound(NO_SUCH_MEMORY)
         if not entry.may_be_read(user_id, access.role):
             raise NotFound(NO_SUCH_MEMORY)
@@ -218,7 +221,7 @@ class ProjectMemories:
     async def _writable(self, user_id: str, project_id: str) -> ProjectAccess:
         if not project_id:
             raise BadInput("only memories of a shared project can be shared: name it as project_id")
-        access = await self._parts.access(user_id, project_id)
+        access = await self._rows.access(user_id, project_id)
         if not access.may_add:
             raise RightMissing("your role in this project does not allow to add memories")
         return access

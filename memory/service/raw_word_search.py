@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
-from memory.language.restating import says_any, wording_of
-from memory.language.word_boundaries import whole_word_positions
+from memory.language.restating import says_any, whole_word_positions, wording_of
 from memory.model import Memory, MemoryStatus, Role, Turn
 from memory.model.exchanges import folded, is_distinctive
 from memory.model.raw_words import ANSWERED, answer_rows_of, passages_of, raw_row_ids, rows_of

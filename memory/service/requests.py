@@ -5,7 +5,7 @@ Pure. Invalid values are refused, never corrected.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,11 +13,11 @@ import msgspec
 
 from memory.errors import BadInput
 from memory.model import CATEGORIES, MEMORY_TYPES, Memory, MemoryStatus, Receipt, Scope, Trust
-from memory.model.archived import kept_keys, restored
 from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
 from memory.model.memories import API_SOURCE, MemoryVisibility
 from memory.model.projects import ONE_TENANT, Tenancy
 from memory.model.raw_words import ANSWERED
+from memory.model.withdrawn import kept_keys, restored
 from memory.model.wordings import WORDINGS, Corrector, reworded
 from memory.model.zones import UTC_ZONES, Zones
 from memory.ports import Clock, MemoryFilter, Tokens
@@ -206,32 +206,32 @@ def plain_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """As `checked_metadata`, for what is new here: refuses control characters in names and texts, too, and our key."""
     if WORDINGS in metadata:
         raise BadInput(f"metadata may not have the key {WORDINGS}: memproxy keeps what a memory said before under it")
-    waiting: list[Any] = [checked_metadata(metadata)]
-    while waiting:
-        match waiting.pop():
-            case str(text):
-                plain_text(text, "metadata")
-            case Mapping() as below:
-                waiting += [*below.keys(), *below.values()]
-            case list(below):
-                waiting += below
+    for value, _ in _nested(checked_metadata(metadata)):
+        if isinstance(value, str):
+            plain_text(value, "metadata")
     return metadata
 
 
 def checked_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """Refuses metadata that a store could not keep exactly or quickly: it must be a small, flat JSON object."""
-    waiting: list[tuple[Any, int]] = [(metadata, 0)]
-    while waiting:
-        value, depth = waiting.pop()
+    for value, depth in _nested(metadata):
         if depth > METADATA_DEPTH_MAX:
             raise BadInput(f"metadata may nest {METADATA_DEPTH_MAX} deep; store a flatter object")
         if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
             raise BadInput("metadata holds a whole number beyond 64 bits; give it as text")
-        below = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-        waiting += [(one, depth + 1) for one in below]
     if len(msgspec.json.encode(metadata)) > METADATA_BYTES_MAX:
         raise BadInput(f"metadata may have {METADATA_BYTES_MAX} bytes as JSON; store less")
     return metadata
+
+
+def _nested(metadata: Mapping[str, Any]) -> Iterator[tuple[Any, int]]:
+    """Each value and each name in it, with its depth. However deep, for the caller bounds that."""
+    waiting: list[tuple[Any, int]] = [(metadata, 0)]
+    while waiting:
+        value, depth = waiting.pop()
+        yield value, depth
+        below = [*value, *value.values()] if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+        waiting += [(one, depth + 1) for one in below]
 
 
 def known_category(category: str) -> str:

@@ -12,11 +12,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from memory.errors import NotFound
 from memory.model import Change, ChangeKind, Memory, Vector
 from memory.model.memories import MemoryVisibility
-from memory.model.projects import SharedMemory, SharedProject, as_authored, row_of
-from memory.ports import Clock, LedgerWrite, MemoryBank, MemoryFilter, NoteBook
-from memory.ports.projects import Projects
+from memory.model.projects import ProjectAccess, SharedMemory, SharedProject, as_authored, row_of
+from memory.ports import Clock, LedgerWrite, MemoryBank, MemoryFilter, RequestStores
 from memory.service.locked_writes import write_rows
 from memory.service.memory_scan import batched
 
@@ -26,12 +26,19 @@ ROWS_AT_ONCE = 200  # deleted in one step, before which the lock is renewed
 class SharedRows:
     """Methods raise `Unavailable` or `Conflict`; each may be repeated safely."""
 
-    def __init__(self, memories: MemoryBank, projects: Projects, *, notes: NoteBook, clock: Clock) -> None:
+    def __init__(self, memories: MemoryBank, stores: RequestStores, *, clock: Clock) -> None:
         self._store = memories.store
         self._ledger = memories.ledger
-        self._projects = projects
-        self._notes = notes
+        self._projects = stores.projects
+        self._notes = stores.notes
         self._clock = clock
+
+    async def access(self, user_id: str, project_id: str) -> ProjectAccess:
+        """Of a member. Raises `NotFound` for everybody else, whether there is such a project or not."""
+        access = await self._projects.access(user_id, project_id)
+        if access is None:
+            raise NotFound("there is no such project")
+        return access
 
     async def store_hidden(
         self, project: SharedProject, held: LedgerWrite, entries: Sequence[SharedMemory], memories: Sequence[Memory],
@@ -96,7 +103,7 @@ class SharedRows:
     async def forget_authored(self, user_id: str, *, project_id: str = "") -> int:
         """Delete what the user authored, in projects of that id or in all. Returns how many memories."""
         forgotten = 0
-        for project, entries in await self._by_project(await self._projects.authored(user_id)):
+        for project, entries in await self._authored(user_id):
             if project_id in ("", project.project_id):
                 async with self._ledger.write(project.owner_id) as held:
                     await self.remove(project, held, entries)
@@ -111,7 +118,7 @@ class SharedRows:
         Returns the ids of the memories that are forgotten, and of those that other evidence supports.
         """
         gone, kept = [], []
-        for project, entries in await self._by_project(await self._projects.authored(user_id)):
+        for project, entries in await self._authored(user_id):
             async with self._ledger.write(project.owner_id) as held:
                 by_id = {entry.memory_id: entry for entry in entries}
                 for record in await self._store.get(project.owner_id, list(by_id)):
@@ -130,20 +137,21 @@ class SharedRows:
     async def authored(self, user_id: str) -> list[Memory]:
         """What the user shared, as they see it."""
         found = []
-        for project, entries in await self._by_project(await self._projects.authored(user_id)):
+        for project, entries in await self._authored(user_id):
             by_id = {entry.memory_id: entry for entry in entries}
             for ids in batched(list(by_id), ROWS_AT_ONCE):
                 rows = await self._store.memories(project.owner_id, ids)
                 found += [as_authored(row, by_id[row.id], project.project_id) for row in rows]
         return found
 
-    async def _by_project(self, entries: Collection[SharedMemory]) -> list[tuple[SharedProject, list[SharedMemory]]]:
+    async def _authored(self, user_id: str) -> list[tuple[SharedProject, list[SharedMemory]]]:
+        """What the user shared, by project."""
         grouped: dict[str, list[SharedMemory]] = {}
-        for entry in entries:
+        for entry in await self._projects.authored(user_id):
             grouped.setdefault(entry.project_key, []).append(entry)
         found = []
         for key, those in grouped.items():
-            access = await self._projects.access_by_key(key, those[0].author_id)
+            access = await self._projects.access_by_key(key, user_id)
             if access is not None:
                 found.append((access.project, those))
         return found

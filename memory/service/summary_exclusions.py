@@ -2,7 +2,7 @@
 
 A summary stands on turns, in words that may be a model's. So nothing is taken out of a text: a turn that says what is
 gone is left out for good, whatever session it is in, and the summary of its session is withdrawn in the same
-transaction and made again from the rest. It is rather left out than kept.
+transaction and made again from the rest, and notes that hold it are dropped. It is rather left out than kept.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from math import inf
 from memory.language.restating import says_any, wording_of
 from memory.model import Claim, Memory, MemoryStatus, SaidTurn
 from memory.model.withdrawn import all_evidence
-from memory.ports import SessionSummaries
+from memory.ports import Clock, NoteBook, SessionSummaries
 
 TURNS_AT_ONCE = 500  # examined in some milliseconds
+WITHDRAWN_BATCH = 200  # summaries
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +81,23 @@ def turns_quoted(known: Iterable[Claim | Memory]) -> frozenset[str]:
 
 def _saying(turns: Iterable[SaidTurn], says: Callable[[str], bool]) -> list[str]:
     return [turn.turn_id for turn in turns if any(map(says, turn.messages))]
+
+
+class WithdrawnSummaries:
+    """Methods raise `Unavailable`. Several processes may run it: they only repeat each other's work."""
+
+    def __init__(self, *, summaries: SessionSummaries, notes: NoteBook, clock: Clock) -> None:
+        self._summaries = summaries
+        self._notes = notes
+        self._clock = clock
+
+    async def drop(self, user_id: str = "") -> int:
+        """Of this user, or of all; returns the number of summaries."""
+        dropped = 0
+        while gone := await self._summaries.withdrawn(user_id, limit=WITHDRAWN_BATCH):
+            for user in dict.fromkeys(one.user_id for one in gone):
+                ids = [summary_id for one in gone if one.user_id == user for summary_id in one.ids()]
+                await self._notes.drop(user, ids, now=self._clock())
+            await self._summaries.settle(gone)
+            dropped += len(gone)
+        return dropped

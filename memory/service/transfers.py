@@ -3,7 +3,7 @@
 The first line says what the file is. Each further line has a `kind`: `profile`, with what the user decided about a
 profile (lines from memories are built again); `shared_memory`, with what is shared in a project; `memory`,
 whatever its status, with its id, times, claim and evidence; and of the conversation record `turn`, `message` and
-`raw_words` (`record_lines`). Vectors and summaries are made again by the system that imports. Lines of other kinds, and
+`raw_words`. Vectors and summaries are made again by the system that imports. Lines of other kinds, and
 of shared memories, are counted and not read.
 """
 
@@ -17,32 +17,85 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 import msgspec
 
 from memory.errors import BadInput, MemoryRefused
-from memory.model import Change, ChangeKind, Memory, MemoryStatus, Scope, is_valid_id
-from memory.model.raw_words import embedded_text
+from memory.model import (
+    Change,
+    ChangeKind,
+    Memory,
+    MemoryStatus,
+    Party,
+    PartyType,
+    RecordedMessage,
+    Scope,
+    TurnStatus,
+    is_valid_id,
+)
+from memory.model.raw_words import embedded_text, raw_row_ids
+from memory.model.recorded import ID_OF_TURN
+from memory.model.turns import TurnCopy
 from memory.model.wordings import plain_metadata_of, with_wordings, wordings_of
-from memory.ports import LedgerWrite, MemoryBank, MemoryFilter, RecordCopies
+from memory.ports import LedgerWrite, MemoryFilter
 from memory.service import imported_ids
 from memory.service.locked_writes import write_rows
 from memory.service.memory_scan import scanned
-from memory.service.opt_outs import OptedOut
 from memory.service.profiles import OwnProfile, ProfileService
-from memory.service.record_lines import (
-    ExportedMessage,
-    ExportedRawWords,
-    ExportedTurn,
-    checked_message,
-    checked_raw_words,
-    checked_turn,
-)
 from memory.service.requests import checked_metadata
+from memory.service.service_parts import ServiceParts
 from memory.service.shared_projects import SharedProjects
-from memory.service.user_writes import EraseEpoch, UserWrites
+from memory.service.user_writes import EraseEpoch, OptedOut
 
 PAGE = 200  # memories embedded and written at a time
 UNREAD_KINDS_MAX = 20  # of a later release; a file with more of them is something else
 LINE_BYTES_MAX = 16 << 20  # a turn has up to 2 MiB of text, which JSON may write with six bytes for one
 
 _Line = TypeVar("_Line", bound=msgspec.Struct)
+
+
+class ExportedTurn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="turn"):
+    copy: TurnCopy
+
+
+class ExportedMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="message"):
+    """Tool traffic, or a message that an application added."""
+
+    message: RecordedMessage
+
+
+class ExportedRawWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="raw_words"):
+    """A row with what the user said in a turn, as said."""
+
+    row: Memory
+
+
+def checked_turn(copy: TurnCopy) -> TurnCopy:
+    """Raises `BadInput`."""
+    turn, scope = copy.turn, copy.turn.scope
+    ids = (turn.id, *(one for one in (scope.project_id, scope.session_id, scope.agent_id) if one))
+    if not all(map(is_valid_id, ids)) or turn.status is TurnStatus.OPENED:
+        raise BadInput("a turn has ended, and its ids have 1-256 bytes of UTF-8 without control characters")
+    return copy
+
+
+def checked_message(message: RecordedMessage, user_id: str) -> RecordedMessage:
+    """The message as the caller's own. Raises `BadInput`."""
+    ids = (message.id, message.conversation_id, *(one for one in (message.project_id, message.turn_id) if one))
+    own = f"{ID_OF_TURN}{message.turn_id}:"
+    is_named = message.id.startswith(own) if message.turn_id else not message.id.startswith(ID_OF_TURN)
+    if not all(map(is_valid_id, ids)) or not is_named:
+        raise BadInput(f"the id of a message begins with {ID_OF_TURN} and its turn's id if, and only if, it has one")
+    return replace(message, source=_own(message.source, user_id), target=_own(message.target, user_id))
+
+
+def checked_raw_words(row: Memory, user_id: str, *, of_user: str) -> Memory:
+    """The row as the caller's own. Its id follows from user and turn, by which it is found when these are forgotten."""
+    turn_id = row.evidence[0].turn_id if row.evidence else ""
+    known = raw_row_ids(of_user, turn_id)
+    if row.status is not MemoryStatus.RAW or not turn_id or row.id not in known:
+        raise BadInput("raw words have the status raw, and an id that follows from their user and turn")
+    return replace(row, user_id=user_id, id=raw_row_ids(user_id, turn_id)[known.index(row.id)])
+
+
+def _own(party: Party, user_id: str) -> Party:
+    return Party(PartyType.USER, user_id) if party.type is PartyType.USER else party
 
 
 class ExportHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="memproxy-export"):
@@ -100,22 +153,14 @@ class Imported:
 class MemoryTransfers:
     """Methods raise `BadInput`, `Unavailable` or `Conflict`; an import may be repeated safely."""
 
-    def __init__(
-        self,
-        memories: MemoryBank,
-        profiles: ProfileService,
-        *,
-        writes: UserWrites,
-        record: RecordCopies,
-        projects: SharedProjects,
-    ) -> None:
-        self._record = record
+    def __init__(self, parts: ServiceParts, profiles: ProfileService, projects: SharedProjects) -> None:
+        self._record = parts.turn_log.copies
         self._profiles = profiles
-        self._writes = writes
+        self._writes = parts.writes
         self._shared = projects.rows
         self._projects = projects.memories
-        self._store = memories.store
-        self._embedder = memories.embedder
+        self._store = parts.memories.store
+        self._embedder = parts.memories.embedder
 
     async def export(self, user_id: str, *, project_id: str = "", has_record: bool = True) -> AsyncIterator[bytes]:
         """The lines, each with its end: profiles, what the user shared in projects, memories, the newest first, and the

@@ -22,8 +22,7 @@ from memory.ports import Clock
 from memory.ports.erasures import Erasures, FileRewriting
 from memory.runtime.metrics import Metrics
 from memory.runtime.task_groups import pause_before
-from memory.service.erasure import Erasure
-from memory.service.requests import Intake
+from memory.service.service_parts import ServiceParts
 from memory.service.shared_projects import SharedProjects
 
 ATTEMPTS_MAX = 5  # a user who goes on chatting while being erased
@@ -43,12 +42,12 @@ class UserErasures:
     Methods raise `BadInput` (`NotFound`), `Unavailable` or `Conflict`; each may be repeated.
     """
 
-    def __init__(self, erasure: Erasure, erasures: Erasures, *, shared: SharedProjects, intake: Intake) -> None:
-        self._erasure = erasure
-        self._erasures = erasures
+    def __init__(self, parts: ServiceParts, shared: SharedProjects) -> None:
+        self._erasure = parts.erasure
+        self._erasures = parts.stores.erasures
         self._shared = shared
-        self._clock = intake.clock
-        self._new_id = intake.new_id
+        self._clock = parts.intake.clock
+        self._new_id = parts.intake.new_id
 
     async def everything(self, user_id: str) -> ErasureRecord:
         """On return nothing finds anything of the user, or of what they shared in projects, and nothing that was under

@@ -1,7 +1,8 @@
 """What a caller stores for a user: under the user's lock, and neither after an opt-out nor after an erasure.
 
-A call takes a while: it embeds, it removes secrets, it waits for a lock. If the user is erased meanwhile, what the call
-brings belongs to the erase epoch that ended.
+While an opt-out lasts, memory is neither used for the user nor extended, by whatever way; what is stored stays until it
+is forgotten. Erasing a user keeps their opt-out, as a digest of their id. A call takes a while: if the user is erased
+meanwhile, what it brings belongs to the erase epoch that ended.
 """
 
 from __future__ import annotations
@@ -10,11 +11,51 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from memory.errors import Conflict
-from memory.ports import LedgerWrite, UserLedger
-from memory.service.opt_outs import OptOutService
+from memory.errors import BadInput, Conflict
+from memory.model import Scope
+from memory.ports import Clock, LedgerWrite, OptOuts, UserLedger
 
 ERASED = "the user was erased while this was being done: nothing more was stored"
+
+
+class OptedOut(BadInput):
+    """The user does not want memory used or extended."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this user has opted out: memory is neither searched nor extended until DELETE /v1/memory/opt-out",
+            code="opted_out",
+        )
+
+
+class OptOutService:
+    """Methods raise `BadInput` or `Unavailable`."""
+
+    def __init__(self, *, opt_outs: OptOuts, ledger: UserLedger, clock: Clock) -> None:
+        self._opt_outs = opt_outs
+        self._ledger = ledger
+        self._clock = clock
+
+    async def since(self, user_id: str) -> float | None:
+        """When the user opted out; None if they have not."""
+        return await self._opt_outs.since(user_id)
+
+    async def opt_out(self, user_id: str) -> float:
+        """On return nothing more is learnt about the user. Returns since when they have opted out."""
+        Scope(user_id)  # refuses invalid ids
+        since = await self._opt_outs.set(user_id, at=self._clock())
+        async with self._ledger.write(user_id):  # whoever was writing has finished; whoever follows looks first
+            return since
+
+    async def opt_in(self, user_id: str) -> None:
+        """Memory is used and extended again, from the next request on."""
+        Scope(user_id)
+        await self._opt_outs.clear(user_id)
+
+    async def refuse_opted_out(self, user_id: str) -> None:
+        """Raises `OptedOut`."""
+        if await self._opt_outs.since(user_id) is not None:
+            raise OptedOut
 
 
 @dataclass(frozen=True, slots=True)

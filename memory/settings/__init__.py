@@ -5,12 +5,9 @@ Declarations and their catalogue only; `memory/settings/loader.py` reads file, e
 
 from __future__ import annotations
 
-from memory.settings.bounds import NoteSettings, ReceiptSettings, WorkingSetSettings
 from memory.settings.catalogue import SettingDoc
 from memory.settings.identity import IdentitySettings, JwtSettings, ServiceTokenSettings
-from memory.settings.models import ExternalModel, ModelEndpoint
-from memory.settings.recall import UpstreamSignal
-from memory.settings.secrets import SecretSettings
-from memory.settings.storage import EmbeddingSettings
-from memory.settings.switches import OffRoute
+from memory.settings.learning import ExternalModel, ModelEndpoint, SecretSettings
+from memory.settings.storage import EmbeddingSettings, NoteSettings, ReceiptSettings, WorkingSetSettings
+from memory.settings.switches import OffRoute, UpstreamSignal
 from memory.settings.tree import MemorySettings, Settings, every_setting

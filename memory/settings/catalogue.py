@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import getitem
@@ -13,8 +14,8 @@ import msgspec
 from msgspec import Meta
 
 from memory.settings.identity import ServiceTokenSettings
-from memory.settings.recall import UpstreamSignal
 from memory.settings.retention import CategoryRetention
+from memory.settings.switches import UpstreamSignal
 
 ENVIRONMENT_PREFIX = "MEMPROXY_"
 SECRET = Meta(extra={"is_secret": True})  # in the annotation of a setting that only the environment may hold
@@ -73,14 +74,11 @@ def _expected(annotation: Any) -> str:  # noqa: ANN401 - likewise
         return words[annotation]
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
-        inner, bounds = (
-            _expected(arguments[0]),
-            [one for one in arguments[1:] if isinstance(one, Meta) and one.le is not None],
-        )
-        if not bounds:
-            return inner
-        (meta,) = bounds
-        return f"{inner} {f'from {meta.ge}' if meta.gt is None else f'above {meta.gt}'} to {meta.le}"
+        for mark in arguments[1:]:
+            if isinstance(mark, Meta) and mark.le is not None:
+                least = f"from {mark.ge}" if mark.gt is None else f"above {mark.gt}"
+                return f"{_expected(arguments[0])} {least} to {mark.le}"
+        return _expected(arguments[0])
     if origin is Literal:
         return "one of " + ", ".join(map(str, arguments))
     if origin is tuple:
@@ -92,3 +90,20 @@ def _expected(annotation: Any) -> str:  # noqa: ANN401 - likewise
             ServiceTokenSettings: "a list of tokens",
         }.get(element, "a list of models")
     return " or ".join(_expected(argument) for argument in arguments)
+
+
+_INSTEAD_OF_REDIS = (
+    "the turn log is no longer kept on Redis; write database_url: postgresql://HOST:PORT/DATABASE, and memory.database "
+    "for role and password; `memproxy export` of the release before and `memproxy import` move what was kept"
+)
+_OF_REDIS = ("redis_url", "redis")  # keys of earlier releases
+
+
+def unknown(key: str, known: Iterable[str], source: str) -> str:
+    """The nearest known key, or all of them."""
+    if key.rpartition(".")[2] in _OF_REDIS or "_REDIS" in key:
+        return f"{key} ({source}): {_INSTEAD_OF_REDIS}"
+    names = list(known)
+    nearest = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
+    advice = f"did you mean {nearest[0]}?" if nearest else f"known here: {', '.join(names)}"
+    return f"unknown setting {key} ({source}): {advice}"

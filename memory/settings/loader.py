@@ -6,7 +6,6 @@ secret. `load` depends on its arguments (and the named file) only; `from_process
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import typing
 from collections.abc import Hashable, Mapping, Sequence
@@ -14,21 +13,16 @@ from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path, PurePath
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 import yaml
 
 from memory.errors import BadSetting
-from memory.model.zones import Zones
 from memory.settings import ExternalModel, ServiceTokenSettings, Settings, UpstreamSignal, every_setting
-from memory.settings.catalogue import ENVIRONMENT_PREFIX, SettingDoc, is_section, without_secrets
-from memory.settings.database_urls import check_database_url
-from memory.settings.identity_checks import check_identity
+from memory.settings.catalogue import ENVIRONMENT_PREFIX, SettingDoc, is_section, unknown, without_secrets
+from memory.settings.checks import check
 from memory.settings.retention import CategoryRetention
 from memory.settings.router_file import FILE_KEYS, Unread, without_router_keys
-from memory.settings.switches import OffRoute
-from memory.settings.unknown_keys import unknown
 
 CONFIG_VARIABLE = "MEMPROXY_CONFIG"  # names the file, like `--config`; not a setting itself
 
@@ -39,13 +33,6 @@ _ITEMS: Mapping[str, type[msgspec.Struct]] = {
     "memory.upstream_signals": UpstreamSignal,
     "service_tokens": ServiceTokenSettings,
 }
-# Headers that cannot carry signals: Envoy removes signal headers from untrusted clients, which need these headers, and
-# shows signal headers to the filter, which must not see credentials.
-_NO_SIGNAL_HEADERS = frozenset(
-    """accept api-key authorization connection content-encoding content-length content-type cookie expect host
-    proxy-authorization te traceparent transfer-encoding upgrade user-agent x-api-key x-authz-user-id x-forwarded-for
-    x-memory-edge-secret x-memory-token-claims x-request-id""".split()
-)
 
 
 class _OnceOnly(yaml.SafeLoader):
@@ -83,7 +70,7 @@ def load(file: Path | None, flags: Mapping[str, object], environ: Mapping[str, s
     given.update(_from_environment(environ, known))
     given.update(_from_flags(flags, known))
     settings: Settings = _built(Settings, {path: _converted(known[path], one) for path, one in given.items()}, "")
-    _check(settings)
+    check(settings)
     return settings
 
 
@@ -256,79 +243,3 @@ def _built(struct: type[Any], leaves: Mapping[str, object], prefix: str) -> Any:
         elif prefix + name in leaves:
             arguments[name] = leaves[prefix + name]
     return struct(**arguments)
-
-
-def _check(settings: Settings) -> None:
-    """Checks that concern several settings."""
-    _check_addresses(settings)
-    check_identity(settings)
-    _check_signals(settings)
-    for route in settings.memory.off_routes:
-        OffRoute.parsed(route)
-    if not Zones().is_known(settings.memory.timezone):
-        raise BadSetting(
-            f"memory.timezone: expected a name such as Europe/Berlin, or an offset such as +02:00; got "
-            f"{_shown(settings.memory.timezone)}"
-        )
-    if settings.database_url:
-        check_database_url(settings.database_url)
-    if settings.memory.milvus.dimension != settings.memory.embedding.dimension:
-        raise BadSetting(
-            f"memory.milvus.dimension is {settings.memory.milvus.dimension}, memory.embedding.dimension is "
-            f"{settings.memory.embedding.dimension}: set both to the length of the model's vectors"
-        )
-    roles = [model.model_role for model in settings.external_models]
-    if len(set(roles)) < len(roles):
-        raise BadSetting("external_models: expected one model for each model_role, got two for one; take one out")
-
-
-def _check_signals(settings: Settings) -> None:
-    for signal in settings.memory.upstream_signals or ():
-        if signal.name.lower() in _NO_SIGNAL_HEADERS:
-            raise BadSetting(
-                f"memory.upstream_signals: {signal.name} is a header that clients need for something else, and signals "
-                "are taken away from clients that are not trusted; use a header of its own, such as x-memory-intent"
-            )
-
-
-def _check_addresses(settings: Settings) -> None:
-    if "@" in settings.upstream.partition("//")[2].partition("/")[0]:
-        raise BadSetting(
-            "upstream: expected a URL without user and password (not shown here): clients send their own Authorization "
-            "header; take out what stands before the @"
-        )
-    for path, url in (("upstream", settings.upstream), ("tracing.endpoint", settings.tracing.endpoint)):
-        if url and not _is_http_url(url):
-            raise BadSetting(f"{path}: expected a URL such as http://127.0.0.1:8000, got {_shown(url)}")
-    store = settings.store_uri
-    if store and not store.startswith("unix:/") and not _is_http_url(store):
-        raise BadSetting(
-            f"milvus_uri: expected a URL such as http://127.0.0.1:19530, or unix:/PATH of a socket; got {_shown(store)}"
-        )
-    for peer in settings.trusted_peers:
-        try:
-            ipaddress.ip_network(peer)
-        except ValueError as error:
-            raise BadSetting(f"trusted_peers: expected networks such as 10.0.0.0/8: {error}") from error
-    for path in ("host", "api_host"):
-        host = getattr(settings, path)
-        if settings.identity == "development" and not _is_loopback(host):
-            raise BadSetting(
-                f"{path}: identity `development` believes whatever a client says it is, so it listens on loopback "
-                f"only, got {_shown(host)}; use 127.0.0.1, or identity `header` or `jwt`"
-            )
-
-
-def _is_http_url(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

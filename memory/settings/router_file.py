@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from memory.errors import BadSetting
+from memory.settings.catalogue import unknown
 from memory.settings.tree import MemorySettings
-from memory.settings.unknown_keys import unknown
 
 FILE_KEYS = ("version", "listeners", "providers", "routing", "entrypoints", "recipes", "global")
 GLOBAL_KEYS = ("router", "services", "stores", "integrations", "model_catalog")

@@ -1,9 +1,9 @@
-"""Where memory is off, observed only, or held back for comparison."""
+"""Where memory is off, observed only, held back for comparison or traced; and what filters ahead of us say."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -67,3 +67,30 @@ def _parted(text: str) -> tuple[str, str, str]:
     """Host, colon, port; an IPv6 address stands in brackets."""
     host, colon, port = text.rpartition(":")
     return (host, colon, port) if colon and port.isdigit() else (text, "", "")
+
+
+class UpstreamSignal(msgspec.Struct, frozen=True, kw_only=True):
+    """A signal of a filter ahead of us: if `name` holds one of `values` (none: any), the request is what `means` says.
+
+    `name`: a header, or `NAMESPACE:KEY` of Envoy's dynamic metadata. A value may be a comma-separated list; case is
+    ignored. `search` and `skip` are orders for every user message with text (not for tool results); the others are
+    kinds of messages, which the user's own words may override.
+    """
+
+    name: Annotated[str, Meta(pattern=r"^([A-Za-z0-9_.-]+|[^:\s]+:\S+)$")]
+    means: Literal["general_fact", "tool", "greeting", "personal", "task", "smalltalk", "search", "skip"]
+    values: tuple[str, ...] = ()
+
+
+class TracingSettings(msgspec.Struct, frozen=True, kw_only=True):
+    endpoint: Annotated[
+        str,
+        "URL of an OpenTelemetry collector (OTLP over HTTP), without `/v1/traces`, such as http://127.0.0.1:4318. "
+        "Empty: no traces.",
+    ] = ""
+    sample_ratio: Annotated[
+        float,
+        Meta(ge=0, le=1),
+        "Share of the chats and windows that are traced. A chat whose client sends a `traceparent` is traced if "
+        "that says so.",
+    ] = 0.1

@@ -9,18 +9,29 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from memory.settings.bounds import NoteSettings, ReceiptSettings, SnapshotSettings, WorkingSetSettings
 from memory.settings.catalogue import SECRET, SettingDoc, docs_of, without_secrets
-from memory.settings.derived import CompactionSettings, ProfileSettings, SummarySettings
 from memory.settings.identity import IdentitySettings, JwtSettings, ServiceTokenSettings
-from memory.settings.learning import LearnSettings
-from memory.settings.models import ExternalModel, ExtractionSettings
-from memory.settings.recall import UpstreamSignal
+from memory.settings.learning import (
+    CompactionSettings,
+    ExternalModel,
+    ExtractionSettings,
+    LearnSettings,
+    ProfileSettings,
+    SecretSettings,
+    SummarySettings,
+)
 from memory.settings.retention import EraseSettings, RetentionSettings
-from memory.settings.secrets import SecretSettings
-from memory.settings.storage import DatabaseSettings, EmbeddingSettings, MilvusSettings, TurnLogSettings
-from memory.settings.switches import HoldoutSettings, ShadowSettings
-from memory.settings.tracing import TracingSettings
+from memory.settings.storage import (
+    DatabaseSettings,
+    EmbeddingSettings,
+    MilvusSettings,
+    NoteSettings,
+    ReceiptSettings,
+    SnapshotSettings,
+    TurnLogSettings,
+    WorkingSetSettings,
+)
+from memory.settings.switches import HoldoutSettings, ShadowSettings, TracingSettings, UpstreamSignal
 
 _PORT = Meta(ge=0, le=65535)
 

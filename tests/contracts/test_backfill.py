@@ -7,13 +7,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 from tellers import Teller, sent
-from turn_logs import START, Deployment, Process, a_turn
+from turn_logs import START, Deployment, ManualClock, Process, a_turn
 
 from memory.adapters.sql import known_exchanges
 from memory.adapters.sql.sqlite_database import SqliteDatabase
@@ -24,17 +24,23 @@ LONG = "My sister lives in Lisbon."
 NUMBERS = itertools.count()
 
 
+@dataclass
+class Missed(Teller):
+    """Users of a deployment that has outages."""
+
+    clock: ManualClock = field(default_factory=ManualClock)
+
+    async def outage(self, *, seconds: float = 60.0) -> None:
+        """A time in which nobody recorded, and which ends now."""
+        await self.process.log.times.beat()
+        await self.process.log.times.end()
+        self.clock.now += seconds
+        await self.process.log.times.beat()
+
+
 @pytest.fixture
-def tell(process: Process) -> Teller:
-    return Teller(process)
-
-
-async def outage(deployment: Deployment, process: Process, *, seconds: float = 60.0) -> None:
-    """A time in which nobody recorded, and which ends now."""
-    await process.log.times.beat()
-    await process.log.times.end()
-    deployment.clock.now += seconds
-    await process.log.times.beat()
+def tell(deployment: Deployment, process: Process) -> Missed:
+    return Missed(process, clock=deployment.clock)
 
 
 async def says(tell: Teller, history: list[tuple[str, str]], text: str, *, scope: Scope | None = None) -> None:
@@ -52,17 +58,15 @@ async def said(tell: Teller) -> list[str]:
     return [turn.messages[0].content for turn in await tell.record()]
 
 
-async def test_they_are_dated_right_after_the_turn_before_them_or_when_nobody_recorded_any_more(
-    deployment: Deployment, process: Process, tell: Teller
-) -> None:
+async def test_they_are_dated_right_after_the_turn_before_them_or_when_nobody_recorded_any_more(tell: Missed) -> None:
     await tell("a")
     tell.count += 1_000
     await tell("abcd")
     assert all(START + 1 < turn.at < START + 2 for turn in (await tell.record())[1:3])
-    other = Teller(process, user="bob")
+    other = Teller(tell.process, user="bob")
     await other("a")
-    deployment.clock.now += 500
-    await outage(deployment, process)
+    tell.clock.now += 500
+    await tell.outage()
     other.count += 1_000
     await other("abc")
     assert START + 500 < (await other.record())[1].at < START + 501
@@ -83,30 +87,24 @@ async def test_missed_turns_are_filled_in_marked_and_learnt_once(tell: Teller) -
     assert len(await tell.learn()) == 1
 
 
-async def test_a_conversation_that_began_while_we_were_down_is_filled_in(
-    deployment: Deployment, process: Process, tell: Teller
-) -> None:
-    await outage(deployment, process)
+async def test_a_conversation_that_began_while_we_were_down_is_filled_in(tell: Missed) -> None:
+    await tell.outage()
     _, session = await tell("abc")
     assert [turn.messages[0].content for turn in await tell.record()] == list("abc")
     assert (await tell("abcd"))[1] == session
     assert len(await tell.learn()) == 4
 
 
-async def test_a_beginning_that_nobody_missed_is_not_filled_in_also_not_after_an_outage(
-    deployment: Deployment, process: Process, tell: Teller
-) -> None:
+async def test_a_beginning_that_nobody_missed_is_not_filled_in_also_not_after_an_outage(tell: Missed) -> None:
     """Examples in a prompt, or a conversation that began with another service."""
     await tell("aab")
-    await outage(deployment, process)
+    await tell.outage()
     await tell("aac")
     assert await said(tell) == ["b", "c"]
 
 
-async def test_examples_after_an_outage_are_filled_in_once_and_are_no_branch(
-    deployment: Deployment, process: Process, tell: Teller
-) -> None:
-    await outage(deployment, process)
+async def test_examples_after_an_outage_are_filled_in_once_and_are_no_branch(tell: Missed) -> None:
+    await tell.outage()
     one, first = await tell("aab")
     two, second = await tell("aac")
     assert first != second
@@ -116,18 +114,16 @@ async def test_examples_after_an_outage_are_filled_in_once_and_are_no_branch(
 
 
 @pytest.mark.parametrize("is_deleted", [False, True])
-async def test_nobody_learns_from_their_own_record_what_another_user_said(
-    deployment: Deployment, process: Process, tell: Teller, *, is_deleted: bool
-) -> None:
+async def test_nobody_learns_from_their_own_record_what_another_user_said(tell: Missed, *, is_deleted: bool) -> None:
     """A guess about another user is filled in or not as if that user did not exist."""
-    trees, guess = process.log.trees, SentExchange("k", (Message("user", LONG),), "How nice.")
+    trees, guess = tell.process.log.trees, SentExchange("k", (Message("user", LONG),), "How nice.")
     turn = a_turn("of bob", user="bob", text=LONG, status=TurnStatus.CLOSED)
-    await process.log.append(replace(turn, answer="How nice."))
+    await tell.process.log.append(replace(turn, answer="How nice."))
     if is_deleted:
-        await process.log.messages.delete_turns("bob", ["of bob"])
+        await tell.process.log.messages.delete_turns("bob", ["of bob"])
     assert await trees.known("ann", [guess]) == [False]
     assert await trees.known("bob", [guess]) == [True]
-    await outage(deployment, process)
+    await tell.outage()
     await says(tell, [(LONG, "How nice.")], "c")
     assert await said(tell) == [LONG, "c"]
 
@@ -151,21 +147,19 @@ async def test_two_processes_fill_in_the_same_turn_once(deployment: Deployment) 
 
 @pytest.mark.parametrize("scope", [Scope("ann", agent_id="other"), Scope("ann", "project")])
 async def test_what_is_recorded_for_one_agent_or_project_is_not_filled_in_for_another(
-    deployment: Deployment, process: Process, tell: Teller, scope: Scope
+    tell: Missed, scope: Scope
 ) -> None:
     await tell("a", answer="x")
     await tell("ab", answer="x")
-    await outage(deployment, process)
+    await tell.outage()
     await says(tell, [("a", "x"), ("b", "x")], "c", scope=scope)
     assert await said(tell) == ["a", "b", "c"]
 
 
-async def test_a_window_that_slides_over_the_history_fills_in_only_what_was_missed(
-    deployment: Deployment, process: Process, tell: Teller
-) -> None:
+async def test_a_window_that_slides_over_the_history_fills_in_only_what_was_missed(tell: Missed) -> None:
     await tell("a")
     await tell("ab")
-    await outage(deployment, process)
+    await tell.outage()
     await says(tell, [("b", "x"), ("c", "x")], "d")
     await tell.process.log.finish("ann-s3", status=TurnStatus.CLOSED, answer="x", answered_at=START)
     await says(tell, [("c", "x"), ("d", "x")], "e")
@@ -181,12 +175,12 @@ async def test_the_same_words_missed_twice_are_filled_in_twice(tell: Teller) -> 
     assert await said(tell) == ["a", "b", "b", "c"]
 
 
-async def test_what_the_user_deleted_does_not_come_back(deployment: Deployment, process: Process, tell: Teller) -> None:
-    await process.log.append(a_turn("imported", text=LONG, status=TurnStatus.CLOSED))
+async def test_what_the_user_deleted_does_not_come_back(tell: Missed) -> None:
+    await tell.process.log.append(a_turn("imported", text=LONG, status=TurnStatus.CLOSED))
     await tell("a")
     await tell("ab")
-    assert await process.log.messages.delete_turns("ann", ["imported", "ann-t2"]) == 2
-    await outage(deployment, process)
+    assert await tell.process.log.messages.delete_turns("ann", ["imported", "ann-t2"]) == 2
+    await tell.outage()
     await tell("abc")
     await says(tell, [(LONG, "Oh."), ("b", "x")], "d")
     assert await said(tell) == ["a", "c", "d"]
@@ -216,35 +210,33 @@ async def test_texts_beyond_the_limit_are_not_filled_in(tell: Teller) -> None:
     ],
 )
 async def test_nor_is_one_that_cannot_have_begun_in_the_outage(
-    deployment: Deployment, process: Process, tell: Teller, seconds: float, since: float, path: str
+    tell: Missed, seconds: float, since: float, path: str
 ) -> None:
-    await outage(deployment, process, seconds=seconds)
-    deployment.clock.now += since
+    await tell.outage(seconds=seconds)
+    tell.clock.now += since
     await tell(path)
     assert await said(tell) == [path[-1]]
 
 
 async def test_what_must_not_be_recorded_is_not_filled_in_for_its_user_whatever_history_it_is_shown_with(
-    deployment: Deployment, process: Process, tell: Teller
+    tell: Missed,
 ) -> None:
     await tell("a")
-    await process.log.trees.leave_out("ann", sent("abc").earlier[-1])
-    await process.log.trees.leave_out("ann", SentExchange("k", (Message("user", "e"),), ""))
-    await process.log.trees.leave_out("bob", SentExchange("k", (Message("user", LONG),), ""))
+    await tell.process.log.trees.leave_out("ann", sent("abc").earlier[-1])
+    await tell.process.log.trees.leave_out("ann", SentExchange("k", (Message("user", "e"),), ""))
+    await tell.process.log.trees.leave_out("bob", SentExchange("k", (Message("user", LONG),), ""))
     await tell("abc")
     assert await said(tell) == ["a", "c"]
-    await outage(deployment, process)
+    await tell.outage()
     await says(tell, [("e", "an answer"), (LONG, "How nice.")], "d")
     assert await said(tell) == ["a", "c", LONG, "d"]
 
 
-async def test_without_a_key_only_distinctive_words_are_left_out_until_their_user_is_erased(
-    deployment: Deployment, process: Process, tell: Teller
-) -> None:
-    trees, exchange = process.log.trees, SentExchange("", (Message("user", LONG),), "")
+async def test_without_a_key_only_distinctive_words_are_left_out_until_their_user_is_erased(tell: Missed) -> None:
+    trees, exchange = tell.process.log.trees, SentExchange("", (Message("user", LONG),), "")
     await trees.leave_out("ann", exchange)
     await trees.leave_out("ann", SentExchange("", (Message("user", "b"),), ""))
-    await outage(deployment, process)
+    await tell.outage()
     await says(tell, [(LONG, "How nice."), ("b", "x")], "c")
     assert await said(tell) == ["b", "c"]
     assert await trees.known("ann", [exchange]) == [True]
@@ -266,12 +258,10 @@ async def test_the_oldest_digests_of_a_user_go_and_nobody_else_s(
     assert await trees.known("bob", [exchange]) == [True]
 
 
-async def test_erased_conversations_are_not_filled_in_from_their_beginning(
-    deployment: Deployment, process: Process, tell: Teller
-) -> None:
+async def test_erased_conversations_are_not_filled_in_from_their_beginning(tell: Missed) -> None:
     await tell("a")
-    await process.log.trees.erase("ann")
-    await outage(deployment, process)
+    await tell.process.log.trees.erase("ann")
+    await tell.outage()
     await tell("ab")
     assert await said(tell) == ["a", "b"]
     await tell("abcd")  # a gap in what was said since is filled in

@@ -6,7 +6,6 @@ import asyncio
 import gzip
 import json
 import logging
-import socket
 import subprocess
 import sys
 import time
@@ -14,17 +13,19 @@ import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from chat_server import Cut, FakeModelServer, running_chat_server
+from served_app import free_port
 
 from memory.adapters.models.chat_writer import ECHO_CHARACTERS_MAX, ChatWriter
 from memory.adapters.models.openai_chat import ANSWER_BYTES_MAX, ChatServer, OpenAiChatModel
 from memory.errors import Late, Unavailable, Unusable
 from memory.model import Message
 from memory.ports import Completion
-from memory.ports.writing import GroundedSentence, GroundedWriter, WritingTask
+from memory.ports.reading import GroundedSentence, GroundedWriter, WritingTask
 
 ASKED = (Message("system", "Be brief."), Message("user", "Say hello, my pin is 4711."))
 SCHEMA = {"type": "object", "properties": {"query": {"type": "string", "maxLength": 20}}, "required": ["query"]}
@@ -33,24 +34,28 @@ START_SECONDS_MAX = 60.0
 PATIENCE_SECONDS = 60.0  # what is tested here is not speed
 
 
-@pytest.fixture
-async def server() -> AsyncIterator[FakeModelServer]:
-    async with running_chat_server() as running:
-        yield running
+@dataclass(frozen=True)
+class Chat:
+    """A server that says what it is told to, and who asks it."""
+
+    server: FakeModelServer
+    model: OpenAiChatModel
+
+    @property
+    def writer(self) -> GroundedWriter:
+        return writer_on(self.model)
 
 
 @pytest.fixture
-async def model(server: FakeModelServer) -> AsyncIterator[OpenAiChatModel]:
-    async with OpenAiChatModel(ChatServer(server.url, "m")) as opened:
-        yield opened
+async def chat() -> AsyncIterator[Chat]:
+    async with running_chat_server() as running, OpenAiChatModel(ChatServer(running.url, "m")) as opened:
+        yield Chat(running, opened)
 
 
 @pytest.fixture(scope="module")
 def small_model_url() -> Iterator[str]:
     """The packaged small chat model behind its own server, in a process of its own, once it answers."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     code = f"from extproc.supervisor.local_model import serve; serve('127.0.0.1', {port})"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -104,10 +109,10 @@ async def test_any_text_gets_text_which_follows_the_schema(any_model: OpenAiChat
 
 
 @pytest.mark.parametrize("drips", [False, True])
-async def test_a_call_that_takes_too_long_ends(server: FakeModelServer, model: OpenAiChatModel, *, drips: bool) -> None:
-    server.drips, server.seconds = drips, 0.0 if drips else 3_600.0
+async def test_a_call_that_takes_too_long_ends(chat: Chat, *, drips: bool) -> None:
+    chat.server.drips, chat.server.seconds = drips, 0.0 if drips else 3_600.0
     with pytest.raises(Unavailable, match="model is unavailable: no answer within"):
-        await model.complete(ASKED, max_tokens=500, seconds=0.05)
+        await chat.model.complete(ASKED, max_tokens=500, seconds=0.05)
 
 
 STATUSES = dict.fromkeys((204, 302, 401, 403, 404, 408, 429, 500, 502, 503), Unavailable)  # as any request
@@ -115,11 +120,11 @@ STATUSES = dict.fromkeys((204, 302, 401, 403, 404, 408, 429, 500, 502, 503), Una
 
 @pytest.mark.parametrize(("status", "error"), [*STATUSES.items(), *((status, Unusable) for status in (400, 413, 422))])
 async def test_a_status_that_would_meet_any_request_is_an_outage_and_others_are_about_this_one(
-    server: FakeModelServer, model: OpenAiChatModel, status: int, error: type[Unavailable]
+    chat: Chat, status: int, error: type[Unavailable]
 ) -> None:
-    server.status = status
+    chat.server.status = status
     with pytest.raises(Unavailable, match=str(status)) as raised:
-        await model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS)
+        await chat.model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS)
     assert type(raised.value) is error
 
 
@@ -137,51 +142,43 @@ JUNK = {
 }
 
 
-async def test_the_request_says_what_was_asked_for_and_no_more(server: FakeModelServer, model: OpenAiChatModel) -> None:
-    await model.complete(ASKED, max_tokens=7, schema=SCHEMA, seconds=PATIENCE_SECONDS)
-    await model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS)
-    first, second = server.asked
+async def test_the_request_says_what_was_asked_for_and_no_more(chat: Chat) -> None:
+    await chat.model.complete(ASKED, max_tokens=7, schema=SCHEMA, seconds=PATIENCE_SECONDS)
+    await chat.model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS)
+    first, second = chat.server.asked
     assert first.pop("response_format")["json_schema"]["schema"] == SCHEMA
     assert first == second
     assert set(second) == {"model", "messages", "max_tokens", "temperature", "stream"}
     assert (second["max_tokens"], second["messages"][1]["content"]) == (7, ASKED[1].content)
-    assert "authorization" not in server.headers[0]
+    assert "authorization" not in chat.server.headers[0]
 
 
 @pytest.mark.parametrize("body", JUNK.values(), ids=JUNK.keys())
-async def test_junk_is_an_answer_of_no_use_from_a_model_that_is_up(
-    server: FakeModelServer, model: OpenAiChatModel, body: bytes
-) -> None:
-    server.body = body
+async def test_junk_is_an_answer_of_no_use_from_a_model_that_is_up(chat: Chat, body: bytes) -> None:
+    chat.server.body = body
     with pytest.raises(Unusable) as raised:
-        await model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS)
+        await chat.model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS)
     assert raised.value.part == "model"
     assert "4711" not in str(raised.value)
 
 
 @pytest.mark.parametrize("said", ['{"query": "a long st', '{"query": "whole by chance"}', ""])
-async def test_an_answer_that_ended_for_want_of_tokens_says_so(
-    server: FakeModelServer, model: OpenAiChatModel, said: str
-) -> None:
-    server.content = Cut(said)
-    assert await model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS) == Completion(said, is_cut=True)
+async def test_an_answer_that_ended_for_want_of_tokens_says_so(chat: Chat, said: str) -> None:
+    chat.server.content = Cut(said)
+    assert await chat.model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS) == Completion(said, is_cut=True)
 
 
-async def test_an_answer_of_ten_megabytes_is_given_up_after_the_limit(
-    server: FakeModelServer, model: OpenAiChatModel
-) -> None:
-    server.body = b'{"choices": [{"message": {"content": "' + b"x" * (10 << 20) + b'"}}]}'
+async def test_an_answer_of_ten_megabytes_is_given_up_after_the_limit(chat: Chat) -> None:
+    chat.server.body = b'{"choices": [{"message": {"content": "' + b"x" * (10 << 20) + b'"}}]}'
     with pytest.raises(Unusable, match=str(ANSWER_BYTES_MAX)):
-        await model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS)
-    assert server.sent_bytes < 9 << 20
-    server.body, server.content = None, "well again"
-    assert await model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS) == Completion("well again")
+        await chat.model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS)
+    assert chat.server.sent_bytes < 9 << 20
+    chat.server.body, chat.server.content = None, "well again"
+    assert await chat.model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS) == Completion("well again")
 
 
 async def test_a_server_that_is_not_there_is_found_once_it_is() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     async with OpenAiChatModel(ChatServer(f"http://127.0.0.1:{port}", "m")) as model:
         with pytest.raises(Unavailable, match="ConnectError"):
             await model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS)
@@ -191,30 +188,26 @@ async def test_a_server_that_is_not_there_is_found_once_it_is() -> None:
                 assert await model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS) == Completion(answer)
 
 
-async def test_no_word_of_question_or_answer_is_logged(
-    server: FakeModelServer, model: OpenAiChatModel, caplog: pytest.LogCaptureFixture
-) -> None:
-    server.content = "your pin is 4711"
+async def test_no_word_of_question_or_answer_is_logged(chat: Chat, caplog: pytest.LogCaptureFixture) -> None:
+    chat.server.content = "your pin is 4711"
     with caplog.at_level(logging.DEBUG, logger="httpx"):
-        await model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS)
+        await chat.model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS)
     assert "4711" not in caplog.text
 
 
-async def test_calls_share_a_connection_with_their_key_and_one_that_is_cancelled_hangs_up(
-    server: FakeModelServer,
-) -> None:
-    async with OpenAiChatModel(ChatServer(f"{server.url}/v1/", "m", api_key="k3y")) as keyed:
+async def test_calls_share_a_connection_with_their_key_and_one_that_is_cancelled_hangs_up(chat: Chat) -> None:
+    async with OpenAiChatModel(ChatServer(f"{chat.server.url}/v1/", "m", api_key="k3y")) as keyed:
         for _ in range(3):
             await keyed.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS)
-        assert {one["authorization"] for one in server.headers} == {"Bearer k3y"}
-        assert len(server.peers) == 1
-        server.seconds = 3_600.0
+        assert {one["authorization"] for one in chat.server.headers} == {"Bearer k3y"}
+        assert len(chat.server.peers) == 1
+        chat.server.seconds = 3_600.0
         async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as group:
             call = group.create_task(keyed.complete(ASKED, max_tokens=7, seconds=3_600))
-            while len(server.asked) < 4:
+            while len(chat.server.asked) < 4:
                 await asyncio.sleep(0.005)
             call.cancel()
-            while not server.hung_up:  # so that the server stops
+            while not chat.server.hung_up:  # so that the server stops
                 await asyncio.sleep(0.005)
 
 
@@ -247,11 +240,6 @@ def writer_on(model: OpenAiChatModel, *, seconds: float = PATIENCE_SECONDS) -> C
     return ChatWriter(model, seconds=seconds, answer_tokens_max=400)
 
 
-@pytest.fixture
-def writer(model: OpenAiChatModel) -> GroundedWriter:
-    return writer_on(model)
-
-
 async def test_each_sentence_names_lines_that_exist_and_has_one_of_the_kinds(any_model: OpenAiChatModel) -> None:
     writer, written = writer_on(any_model), list[GroundedSentence]()
     with suppress(Unusable):  # what a small model says is nobody's promise, but it has the form
@@ -262,12 +250,10 @@ async def test_each_sentence_names_lines_that_exist_and_has_one_of_the_kinds(any
     assert all(one.sources and one.kind in TASK.kinds for one in written)
 
 
-async def test_the_model_gets_the_rules_the_numbered_lines_and_a_schema(
-    server: FakeModelServer, writer: GroundedWriter
-) -> None:
-    server.content = BOTH
-    assert list(await writer.write(TASK, LINES, objections=content)) == READ
-    (asked,) = server.asked
+async def test_the_model_gets_the_rules_the_numbered_lines_and_a_schema(chat: Chat) -> None:
+    chat.server.content = BOTH
+    assert list(await chat.writer.write(TASK, LINES, objections=content)) == READ
+    (asked,) = chat.server.asked
     system, question = (one["content"] for one in asked["messages"])
     assert system.startswith(TASK.instruction)
     assert question == "[1] My locker is number 4711.\n[2] I row on Sundays."
@@ -276,17 +262,15 @@ async def test_the_model_gets_the_rules_the_numbered_lines_and_a_schema(
     assert items["properties"]["lines"]["items"]["maximum"] == 2
 
 
-async def test_a_faulty_text_is_sent_back_once_and_the_better_one_is_used(
-    server: FakeModelServer, writer: GroundedWriter
-) -> None:
+async def test_a_faulty_text_is_sent_back_once_and_the_better_one_is_used(chat: Chat) -> None:
     answers = iter([answer({"text": "I swim.", "lines": [2]}), BOTH])
-    server.says = lambda body: next(answers)
+    chat.server.says = lambda body: next(answers)
 
     def swims(sentences: Sequence[GroundedSentence]) -> list[str]:
         return ["nobody swims"] if any("swim" in one.text for one in sentences) else []
 
-    assert list(await writer.write(TASK, LINES, objections=swims)) == READ
-    first, second = server.asked
+    assert list(await chat.writer.write(TASK, LINES, objections=swims)) == READ
+    first, second = chat.server.asked
     assert second["messages"][: len(first["messages"])] == first["messages"]
     assert "nobody swims" in second["messages"][-1]["content"]
     answers = iter([answer({"text": "I row.", "lines": [2]}), answer({"text": "I swim.", "lines": [2]})])
@@ -294,7 +278,7 @@ async def test_a_faulty_text_is_sent_back_once_and_the_better_one_is_used(
     def rather_not(sentences: Sequence[GroundedSentence]) -> list[str]:
         return ["one", "two"][: 1 + ("swim" in sentences[0].text)]
 
-    assert [one.text for one in await writer.write(TASK, LINES, objections=rather_not)] == ["I row."]
+    assert [one.text for one in await chat.writer.write(TASK, LINES, objections=rather_not)] == ["I row."]
 
 
 @pytest.mark.parametrize(
@@ -313,26 +297,22 @@ async def test_a_faulty_text_is_sent_back_once_and_the_better_one_is_used(
         "[" * 100_000,
     ],
 )
-async def test_an_answer_without_a_usable_sentence_is_asked_for_twice_and_no_more(
-    server: FakeModelServer, writer: GroundedWriter, said: str
-) -> None:
-    server.content = said
+async def test_an_answer_without_a_usable_sentence_is_asked_for_twice_and_no_more(chat: Chat, said: str) -> None:
+    chat.server.content = said
     with pytest.raises(Unusable):
-        await writer.write(TASK, LINES, objections=content)
-    assert len(server.asked) == 2
-    assert all(len(one["content"]) <= ECHO_CHARACTERS_MAX for one in server.asked[1]["messages"])
+        await chat.writer.write(TASK, LINES, objections=content)
+    assert len(chat.server.asked) == 2
+    assert all(len(one["content"]) <= ECHO_CHARACTERS_MAX for one in chat.server.asked[1]["messages"])
 
 
 @pytest.mark.parametrize("has_first", [True, False])
-async def test_what_there_is_counts_if_no_better_text_comes(
-    server: FakeModelServer, model: OpenAiChatModel, *, has_first: bool
-) -> None:
+async def test_what_there_is_counts_if_no_better_text_comes(chat: Chat, *, has_first: bool) -> None:
     def says(body: dict[str, Any]) -> str:
-        server.status = 200 if len(server.asked) == 1 else 503
+        chat.server.status = 200 if len(chat.server.asked) == 1 else 503
         return BOTH if has_first else "Ahoy!"
 
-    server.says = says
-    writing = writer_on(model).write(TASK, LINES, objections=lambda sentences: ["not quite"])
+    chat.server.says = says
+    writing = writer_on(chat.model).write(TASK, LINES, objections=lambda sentences: ["not quite"])
     if has_first:
         assert list(await writing) == READ
     else:
@@ -341,23 +321,23 @@ async def test_what_there_is_counts_if_no_better_text_comes(
 
 
 async def test_sentences_of_unknown_kinds_are_left_out_and_no_word_is_logged(
-    server: FakeModelServer, writer: GroundedWriter, caplog: pytest.LogCaptureFixture
+    chat: Chat, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server.content = answer(
+    chat.server.content = answer(
         {"kind": "poem", "text": "I row.", "lines": [2]}, {"kind": "fact", "text": "I row.", "lines": [2]}
     )
-    assert list(await writer.write(TASK, LINES, objections=content)) == [GroundedSentence("I row.", (2,), "fact")]
-    server.content = answer({"text": "My locker is number 4711.", "lines": [9]})
+    assert list(await chat.writer.write(TASK, LINES, objections=content)) == [GroundedSentence("I row.", (2,), "fact")]
+    chat.server.content = answer({"text": "My locker is number 4711.", "lines": [9]})
     with caplog.at_level(logging.DEBUG), pytest.raises(Unusable) as raised:
-        await writer.write(TASK, LINES, objections=content)
+        await chat.writer.write(TASK, LINES, objections=content)
     assert "4711" not in caplog.text + str(raised.value)
 
 
-async def test_a_late_answer_and_an_outage_are_told_apart(server: FakeModelServer, model: OpenAiChatModel) -> None:
-    server.seconds = 3_600.0
+async def test_a_late_answer_and_an_outage_are_told_apart(chat: Chat) -> None:
+    chat.server.seconds = 3_600.0
     with pytest.raises(Late):
-        await writer_on(model, seconds=1.0).write(TASK, LINES, objections=content)
-    server.seconds, server.status = 0.0, 503
+        await writer_on(chat.model, seconds=1.0).write(TASK, LINES, objections=content)
+    chat.server.seconds, chat.server.status = 0.0, 503
     with pytest.raises(Unavailable) as raised:
-        await writer_on(model).write(TASK, LINES, objections=content)
+        await writer_on(chat.model).write(TASK, LINES, objections=content)
     assert not isinstance(raised.value, Unusable | Late)

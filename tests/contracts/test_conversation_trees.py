@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from recorded import all_of
 from tellers import Teller, sent
-from turn_logs import START, Deployment, Process, a_turn, lease_at
+from turn_logs import START, Deployment, Process, a_turn, leased
 
 from memory.adapters.sql import branch_positions, conversation_trees, known_exchanges
 from memory.model import BranchShift, Message, MessageFilter, SentConversation, SentExchange, TurnStatus
@@ -119,8 +119,7 @@ async def test_a_turn_that_was_learnt_is_told_by_a_shift_until_that_is_settled(t
 async def test_a_turn_that_is_being_learnt_is_taken_from_its_window(tell: Teller) -> None:
     await tell("a")
     await tell("ab")
-    lease = await lease_at(tell.process.log, START + 100)
-    assert lease is not None
+    lease = await leased(tell.process.log, START + 100)
     old = lease.turns[-1].id
     await tell("ac")
     assert [turn.turn_id for turn in (await tell.process.log.trees.shift("ann")).abandoned] == [old]

@@ -12,8 +12,8 @@ from foreign_embeddings import DIMENSION, running_foreign_embeddings
 from own_embedder import own_embedder
 from prometheus_client import CollectorRegistry
 
-from memory.adapters.models.embedder_on_demand import EmbedderOnDemand
 from memory.adapters.models.openai_embeddings import EmbeddingServer, OpenAiEmbedder
+from memory.adapters.models.recent_vectors import EmbedderOnDemand
 from memory.errors import Unavailable
 from memory.ports import Embedder
 from memory.runtime.metrics import Metrics

@@ -38,9 +38,7 @@ def asked(erasure_id: str, *, at: float = NOW) -> ErasureRequest:
     return ErasureRequest(erasure_id, at, at + 0.5, {"memories": 3, "turns_withdrawn": 0})
 
 
-async def test_an_erasure_is_known_to_its_user_alone_in_all_processes_and_survives_them(
-    deployment: Deployment,
-) -> None:
+async def test_an_erasure_is_known_to_its_user_alone_in_all_processes_and_survives_them(deployment: Deployment) -> None:
     async with deployment.start() as first, deployment.start() as second:
         one, two = first.erasures, second.erasures
         await one.begun(ANN, asked("e1"))
@@ -55,28 +53,26 @@ async def test_an_erasure_is_known_to_its_user_alone_in_all_processes_and_surviv
         assert await third.erasures.get(ANN, "e1") == ErasureRecord(asked("e1"), NOW + 5)
 
 
-async def test_of_very_many_that_wait_the_oldest_come_first(
+async def test_those_whose_files_wait_come_in_the_order_in_which_they_began(
     erasures: Erasures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number in range(120):
-        await erasures.begun(f"user {number}", asked(f"e{number}"))
-    assert [one.id for one in await erasures.pending()] == [f"e{number}" for number in range(120)]
-    monkeypatch.setattr(sql_erasures, "PENDING_MAX", 2)
-    first = await erasures.pending()
-    assert [one.id for one in first] == ["e0", "e1"]
-    await erasures.rewritten(first, at=NOW)
-    assert [one.id for one in await erasures.pending()] == ["e2", "e3"]
+    async def waiting() -> list[str]:
+        return [one.id for one in await erasures.pending()]
 
-
-async def test_those_whose_files_wait_come_in_the_order_in_which_they_began(erasures: Erasures) -> None:
-    assert await erasures.pending() == []
+    assert await waiting() == []
     for erasure_id, at in (("e2", NOW + 9), ("e1", NOW), ("e3", NOW + 1)):
         await erasures.begun(ANN if erasure_id == "e2" else "bob", asked(erasure_id, at=at))
-    assert [one.id for one in await erasures.pending()] == ["e2", "e1", "e3"]
+    assert await waiting() == ["e2", "e1", "e3"]
     await erasures.rewritten([asked("e1"), asked("unknown")], at=NOW + 20)
-    assert [one.id for one in await erasures.pending()] == ["e2", "e3"]
+    assert await waiting() == ["e2", "e3"]
     await erasures.rewritten([], at=NOW + 21)
-    assert [one.id for one in await erasures.pending()] == ["e2", "e3"]
+    for number in range(120):
+        await erasures.begun(f"user {number}", asked(f"u{number}"))
+    assert await waiting() == ["e2", "e3", *(f"u{number}" for number in range(120))]
+    monkeypatch.setattr(sql_erasures, "PENDING_MAX", 2)
+    assert await waiting() == ["e2", "e3"]
+    await erasures.rewritten(await erasures.pending(), at=NOW)
+    assert await waiting() == ["u0", "u1"]
 
 
 async def test_those_of_all_users_are_listed_latest_first(erasures: Erasures) -> None:

@@ -10,7 +10,7 @@ from library_parts import NOW, report
 
 from memory.adapters.evaluation_reports import FILE_BYTES_MAX, FolderOfReports
 from memory.errors import BadInput, Unavailable
-from memory.ports.evaluation_reports import EvaluationReports
+from memory.ports.operators import EvaluationReports
 from memory.ports.paging import all_pages
 
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 import pytest
 from turn_logs import Deployment, Process
 
-from memory.adapters.sql import exams as sql_exams
 from memory.adapters.sql import model_capabilities as sql_capabilities
 from memory.model import Placement
 from memory.ports import ModelCapabilities
@@ -71,19 +70,6 @@ async def test_any_name_that_a_client_may_send_is_taken(known: ModelCapabilities
     assert await known.placement(model) is Placement.SYSTEM
 
 
-async def test_a_flood_of_names_pushes_out_the_oldest_only(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sql_capabilities, "MODELS_MAX", 5)
-    async with deployment.start() as process:
-        for n in range(15):
-            deployment.clock.now += 0.001
-            await process.capabilities.learn(f"model-{n}", Placement.SYSTEM)
-        deployment.clock.now += 60
-        assert await process.capabilities.placement("model-0") is None
-        assert await process.capabilities.placement("model-14") is Placement.SYSTEM
-
-
 # Exams
 
 
@@ -114,13 +100,19 @@ async def test_another_model_server_or_version_is_another_exam_and_its_last_resu
         assert await results.get(ExamKey(name, name, name)) == FAILED
 
 
-async def test_a_flood_of_exams_pushes_out_the_oldest_only(
+async def test_a_flood_of_names_or_exams_pushes_out_the_oldest_only(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sql_exams, "RESULTS_MAX", 5)
+    monkeypatch.setattr(sql_capabilities, "MODELS_MAX", 5)
+    monkeypatch.setattr(sql_capabilities, "RESULTS_MAX", 5)
     async with deployment.start() as process:
         for n in range(15):
             deployment.clock.now += 0.001
+            await process.capabilities.learn(f"model-{n}", Placement.SYSTEM)
             await process.exams.put(replace(KEY, model=f"model-{n}"), PASSED)
-        assert await process.exams.get(replace(KEY, model="model-0")) is None
-        assert await process.exams.get(replace(KEY, model="model-14")) == PASSED
+        deployment.clock.now += 60
+        found = [
+            (await process.capabilities.placement(name), await process.exams.get(replace(KEY, model=name)))
+            for name in ("model-0", "model-14")
+        ]
+        assert found == [(None, None), (Placement.SYSTEM, PASSED)]

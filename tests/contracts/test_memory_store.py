@@ -55,9 +55,7 @@ FULL = Memory(
 async def test_a_memory_comes_back_exactly_as_it_was_written(store: MemoryStore) -> None:
     vector = direction(0.3, 0.4, -0.5)
     await put(store, FULL, memory("plain"), vectors=[vector, direction(1.0)])
-
     full, plain = await store.get("ann", ["full", "plain"])
-
     assert full.memory == FULL
     assert plain.memory == memory("plain")
     assert full.vector.dtype == np.float32
@@ -125,9 +123,7 @@ async def test_an_update_replaces_the_whole_row_and_its_vector(store: MemoryStor
     await put(store, memory("m", project_id="kitchen"))
     newer = memory("m", content="something else", updated_at=1_700_000_009.0)
     await put(store, newer, vectors=[direction(0.0, 1.0)])
-
     [record] = await store.get("ann", ["m"])
-
     assert record.memory == newer
     np.testing.assert_allclose(record.vector, direction(0.0, 1.0), atol=1e-7)
     assert await store.same_statement(MemoryFilter("ann"), statement_key("content of m")) is None
@@ -225,9 +221,7 @@ async def test_the_same_statement_is_found_whatever_its_case_space_and_marks(sto
         memory("bob's", content="I like tea", user_id="bob", at=4.0),
     )
     key = statement_key("I like tea")
-
     found = await store.same_statement(MemoryFilter("ann"), key)
-
     assert found is not None
     assert found.memory.id == "newer"
     assert found.vector.shape == (DIMENSION,)

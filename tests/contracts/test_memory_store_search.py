@@ -16,9 +16,7 @@ from memory.ports.paging import all_pages
 async def test_search_gives_the_nearest_first_with_their_cosine(store: MemoryStore) -> None:
     near, middle, far = direction(1.0, 0.1), direction(1.0, 1.0), direction(-1.0, 0.1)
     await put(store, memory("far"), memory("near"), memory("middle"), vectors=[far, near, middle])
-
     found = await store.search(MemoryFilter("ann"), direction(1.0), limit=2)
-
     assert [c.memory.id for c in found] == ["near", "middle"]
     assert [c.score for c in found] == pytest.approx([float(near[0]), float(middle[0])], abs=1e-5)
     assert all(c.parts == {"dense": c.score} for c in found)
@@ -30,10 +28,8 @@ async def test_the_nearest_to_several_vectors_are_found_once_each_with_their_vec
     vectors = [direction(1.0, 0.1), direction(0.1, 1.0), direction(1.0, 1.0), direction(-1.0, -1.0)]
     await put(store, memory("east"), memory("north"), memory("between"), memory("behind"), vectors=vectors)
     await put(store, memory("bob's", user_id="bob"))
-
     asked = np.stack([direction(1.0), direction(0.0, 1.0)])
     found = {r.memory.id: r.vector for r in await store.nearest(MemoryFilter("ann"), asked, limit=2)}
-
     assert found.keys() == {"east", "north", "between"}
     np.testing.assert_allclose(found["north"], vectors[1], atol=1e-6)
     assert len(await store.nearest(MemoryFilter("ann"), asked, limit=50)) == 4

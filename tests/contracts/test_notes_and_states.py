@@ -8,9 +8,8 @@ import pytest
 from note_lookup import notes_of
 from turn_logs import START, Deployment, Process
 
-from memory.adapters import retention
-from memory.adapters.retention import NoteLimits
-from memory.adapters.sql import compacted_states as sql_states
+from memory.adapters.sql import notes as sql_states
+from memory.adapters.sql.notes import NoteLimits
 from memory.model import CompactedState, HistorySegment, PastNote, StateItem, StateItemKind
 from memory.ports import CompactedStates, NoteBook
 
@@ -160,9 +159,9 @@ async def test_dropping_deletes_what_is_there_and_what_is_in_the_making(states: 
 
 async def test_states_expire_and_one_that_is_too_large_is_not_kept(states: CompactedStates) -> None:
     await states.keep("ann", "old", state(3), made_at=START)
-    await states.keep("bob", "new", state(3), made_at=START + retention.STATE_SECONDS_MAX + 1)
+    await states.keep("bob", "new", state(3), made_at=START + sql_states.STATE_SECONDS_MAX + 1)
     assert await states.find("ann", ["old"]) is None
-    await states.keep("ann", "large", state(3, "x" * retention.STATE_BYTES_MAX), made_at=START)
+    await states.keep("ann", "large", state(3, "x" * sql_states.STATE_BYTES_MAX), made_at=START)
     assert await states.find("ann", ["large"]) is None
 
 

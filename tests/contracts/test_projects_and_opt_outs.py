@@ -21,6 +21,14 @@ def projects(process: Process) -> Projects:
     return process.projects
 
 
+async def seen(
+    projects: Projects, user: str, project_id: str = "apollo"
+) -> tuple[SharedProject, ProjectRole | None] | None:
+    """The project of that id for this user, and their role."""
+    found = await projects.access(user, project_id)
+    return None if found is None else (found.project, found.role)
+
+
 def entry(number: int, *, key: str = "k1", author: str = "ann", at: float = AT) -> SharedMemory:
     return SharedMemory(f"{key}.{number}", key, author, MemoryVisibility.MEMBERS, at)
 
@@ -29,10 +37,8 @@ async def test_the_first_to_create_a_project_is_its_owner_and_the_only_member(pr
     acmes = SharedProject("k1", "acme", "apollo", AT)
     assert await projects.create(acmes, "acme/ann")
     assert not await projects.create(SharedProject("k2", "acme", "apollo", AT + 1), "acme/bob")
-    anns = await projects.access("acme/ann", "apollo")
-    assert anns is not None
-    assert (anns.project, anns.role) == (acmes, ProjectRole.OWNER)
-    assert await projects.access("acme/bob", "apollo") is None
+    assert await seen(projects, "acme/ann") == (acmes, ProjectRole.OWNER)
+    assert await seen(projects, "acme/bob") is None
     bobs = await projects.access_by_key("k1", "acme/bob")
     assert bobs is not None
     assert (bobs.project, bobs.role) == (acmes, None)
@@ -47,13 +53,12 @@ async def test_of_several_who_create_it_at_the_same_time_one_succeeds(projects: 
 
 
 async def test_tenants_have_projects_of_their_own(projects: Projects) -> None:
-    assert await projects.create(SharedProject("ka", "acme", "apollo", AT), "acme/ann")
-    assert await projects.create(SharedProject("kb", "beta", "apollo", AT), "beta/ann")
-    for tenant, key in (("acme", "ka"), ("beta", "kb")):
-        found = await projects.access(f"{tenant}/ann", "apollo")
-        assert found is not None
-        assert (found.project.key, found.role) == (key, ProjectRole.OWNER)
-    assert await projects.access("ann", "apollo") is None
+    theirs = {tenant: SharedProject(f"k {tenant}", tenant, "apollo", AT) for tenant in ("acme", "beta")}
+    for tenant, project in theirs.items():
+        assert await projects.create(project, f"{tenant}/ann")
+    for tenant, project in theirs.items():
+        assert await seen(projects, f"{tenant}/ann") == (project, ProjectRole.OWNER)
+    assert await seen(projects, "ann") is None
 
 
 async def test_without_tenants_nobody_takes_an_id_from_anybody(projects: Projects) -> None:
@@ -62,9 +67,7 @@ async def test_without_tenants_nobody_takes_an_id_from_anybody(projects: Project
         assert await projects.create(project, user)
     await projects.delete("k1")
     for project, user in ((theirs[0], "ann"), (theirs[2], "cid")):
-        found = await projects.access(user, "apollo")
-        assert found is not None
-        assert (found.project, found.role) == (project, ProjectRole.OWNER)
+        assert await seen(projects, user) == (project, ProjectRole.OWNER)
         assert [one.project for one in await projects.joined(user)] == [project]
     assert await projects.access("bob", "apollo") is None
 
@@ -196,9 +199,7 @@ async def test_changes_are_seen_by_all_processes_at_once_and_survive_them(deploy
         await one.create(APOLLO, "ann")
         await one.set_roles("k1", {"bob": ProjectRole.VIEWER}, at=AT)
         await one.put([entry(1)])
-        found = await two.access("bob", "apollo")
-        assert found is not None
-        assert found.role is ProjectRole.VIEWER
+        assert await seen(two, "bob") == (APOLLO, ProjectRole.VIEWER)
         await two.set_roles("k1", {"bob": None}, at=AT)
         assert await one.access("bob", "apollo") is None
     async with deployment.start() as third:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from turn_logs import START, Deployment, Process, a_turn
 
-from memory.adapters.retention import ReceiptLimits
+from memory.adapters.sql.receipts import ReceiptLimits
 from memory.errors import BadInput
 from memory.model import CandidateVerdict, CarriedNote, RecallStatus, Receipt, ReceiptCandidate, TurnStatus
 from memory.model.arms import Arm, ComparedTurn

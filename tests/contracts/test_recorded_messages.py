@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from recorded import ADA, OTHER, added, all_of, texts
-from turn_logs import START, Deployment, a_turn, lease_at, tell
+from turn_logs import START, Deployment, a_turn, leased, tell
 
 from memory.errors import BadInput
 from memory.model import (
@@ -155,8 +155,7 @@ async def test_tool_traffic_is_added_once_per_call_and_never_learnt(log: TurnLog
     await log.messages.add_tool_messages("t1", [ToolMessage("f", str(n), f"n{n}") for n in range(300)], at=START + 1)
     assert len(await texts(log)) == 1 + 200  # a turn holds a limited number of them
     await log.finish("t1", status=TurnStatus.CLOSED, answer="It is noon", answered_at=START + 3)
-    lease = await lease_at(log, START + 9)
-    assert lease is not None
+    lease = await leased(log, START + 9)
     assert [m.content for turn in lease.turns for m in turn.messages] == ["words of t1"]
 
 

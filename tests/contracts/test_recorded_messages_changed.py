@@ -9,19 +9,11 @@ from dataclasses import replace
 
 import pytest
 from recorded import added, all_of, learn_all, texts
-from turn_logs import START, Deployment, Process, a_turn, lease_at, tell
+from turn_logs import START, Deployment, Process, a_turn, lease_at, leased, tell
 
 from memory.errors import Conflict
-from memory.model import (
-    ChainLink,
-    Message,
-    MessageFilter,
-    RecallStatus,
-    Receipt,
-    ToolMessage,
-    TurnStatus,
-)
-from memory.model.turn_copies import Learning, TurnCopy, copied_turn_id
+from memory.model import ChainLink, Message, MessageFilter, RecallStatus, Receipt, ToolMessage, TurnStatus
+from memory.model.turns import Learning, TurnCopy, copied_turn_id
 from memory.ports import Trimming, TurnLog
 
 
@@ -43,8 +35,7 @@ async def test_deleting_one_message_leaves_the_ids_of_the_others(log: TurnLog) -
 
 async def test_a_deleted_message_is_not_learnt(log: TurnLog) -> None:
     await tell(log, "t1")
-    lease = await lease_at(log, START + 1)
-    assert lease is not None
+    lease = await leased(log, START + 1)
     assert await log.messages.delete_message("ann", "turn:t1:0")
     with pytest.raises(Conflict):
         await log.save_plan(lease, b"plan")
@@ -239,8 +230,7 @@ async def test_a_copy_is_recorded_as_it_was_and_only_what_is_due_is_learnt(log: 
     assert await copied(log) == here
     assert await log.copies.add_turns("ann", given) == 0
     assert await log.copies.add_turns("ann", here) == 0
-    lease = await lease_at(log, START + 100)
-    assert lease is not None
+    lease = await leased(log, START + 100)
     assert [turn.id for turn in lease.turns] == [copied_turn_id("ann", "t3")]
 
 

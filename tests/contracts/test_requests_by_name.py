@@ -11,12 +11,11 @@ from math import inf
 import pytest
 from turn_logs import START, Deployment, Process
 
-from memory.adapters import retention
-from memory.adapters.retention import CALL_SECONDS
-from memory.adapters.sql import chains as sql_chains
+from memory.adapters.sql import requests_by_name as sql_chains
+from memory.adapters.sql.requests_by_name import CALL_SECONDS
 from memory.model import NOTE_KEYS_MAX, ChainLink, Message, Scope, Turn, TurnStatus
 from memory.ports import ResponseChains
-from memory.ports.idempotency import KeyClaim
+from memory.ports.requests import KeyClaim
 
 LINK = ChainLink("s1", "t1", ("k1", "k2"))
 
@@ -104,7 +103,7 @@ async def test_the_oldest_go_first_of_one_user_and_nobody_else_s(
 async def test_what_is_too_old_goes(deployment: Deployment) -> None:
     async with deployment.start() as one:
         await one.log.chains.keep("ann", ("resp_1",), LINK, at=START)
-        await one.log.chains.keep("bob", ("resp_1",), LINK, at=START + retention.LINK_SECONDS_MAX + 1)
+        await one.log.chains.keep("bob", ("resp_1",), LINK, at=START + sql_chains.LINK_SECONDS_MAX + 1)
     async with deployment.start() as two:
         assert await two.log.chains.find("ann", "resp_1") is None
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from turn_logs import START, Deployment, Process, a_turn, lease_at, tell
+from turn_logs import START, Deployment, Process, a_turn, leased, tell, windows
 
 from memory.model import DueSession, SentConversation, SentExchange, SessionSummary, TurnStatus
 from memory.ports import Trimming
@@ -18,8 +18,7 @@ VECTOR = np.array([0.6, 0.8], dtype=np.float32)
 
 
 async def learn_all(process: Process) -> None:
-    while lease := await lease_at(process.log, START + 1):
-        await process.log.acknowledge(lease)
+    await windows(process.log, START + 1)
 
 
 async def talk(process: Process, *turn_ids: str, user: str = "ann", session: str = "s1", project: str = "") -> None:
@@ -35,6 +34,12 @@ async def due(process: Process, *, now: float = LATER, limit: int = 10) -> list[
 
 async def sessions_due(process: Process, *, now: float = LATER) -> list[tuple[str, str]]:
     return [(one.user_id, one.session_id) for one in await due(process, now=now)]
+
+
+async def turns_due(process: Process) -> list[str]:
+    """Those of the one session that is due."""
+    (session,) = await due(process)
+    return [turn.id for turn in await process.summaries.turns(session, limit=10)]
 
 
 def summary_of(session: DueSession, *turn_ids: str, text: str = "We sailed.") -> SessionSummary:
@@ -226,14 +231,12 @@ async def test_abandoning_a_branch_withdraws_it_and_so_does_resuming(process: Pr
     await summarised(process, "t1", "t2")
     await send("t3", "a", "c")
     assert await gone_and_due(process, now=LATER)
-    (session,) = await due(process)
-    assert [turn.id for turn in await process.summaries.turns(session, limit=10)] == ["t1", "t3"]
+    assert await turns_due(process) == ["t1", "t3"]
     await process.summaries.settle(await process.summaries.withdrawn(limit=10))
     await summarised(process, "t1", "t3")
     await send("t4", "a", "b", "d")
     assert await gone_and_due(process, now=LATER)
-    (session,) = await due(process)
-    assert [turn.id for turn in await process.summaries.turns(session, limit=10)] == ["t1", "t2", "t4"]
+    assert await turns_due(process) == ["t1", "t2", "t4"]
 
 
 async def test_a_session_without_substance_is_looked_at_once(process: Process) -> None:
@@ -289,8 +292,7 @@ async def test_a_turn_that_is_left_out_withdraws_it_and_is_in_none_again(process
     await summarised(process, "t1", "t2")
     await process.summaries.leave_out("ann", ["t1", "unknown"])
     assert await gone_and_due(process)
-    (session,) = await due(process)
-    assert [turn.id for turn in await process.summaries.turns(session, limit=10)] == ["t2"]
+    assert await turns_due(process) == ["t2"]
     await summarised(process, "t2")
     await process.summaries.leave_out("ann", ["t1"])  # again: nothing changes
     await process.summaries.leave_out("bob", ["t2"])  # not theirs
@@ -329,18 +331,16 @@ async def test_ids_are_not_used_again_after_a_withdrawal(process: Process) -> No
 async def test_only_turns_that_were_learnt_are_part_of_one(process: Process) -> None:
     await talk(process, "t1")
     await tell(process.log, "t2")
-    lease = await lease_at(process.log, START + 1)
-    assert lease is not None
+    lease = await leased(process.log, START + 1)
     await process.log.move_to_dead_letters(lease, now=START, reason="a test")
     (before,) = await due(process)
-    assert [turn.id for turn in await process.summaries.turns(before, limit=10)] == ["t1"]
+    assert await turns_due(process) == ["t1"]
     made = await summarised(process, "t1")
     await process.log.replay([lease.window_id])
     await learn_all(process)
     assert not await process.summaries.put(before, summary_of(before, "t1"), VECTOR)
     assert await process.summaries.of_session("ann", "s1") == made  # until the next version
-    (session,) = await due(process)
-    assert [turn.id for turn in await process.summaries.turns(session, limit=10)] == ["t1", "t2"]
+    assert await turns_due(process) == ["t1", "t2"]
 
 
 async def test_what_the_user_said_is_listed_in_pages_without_what_is_in_no_summary(process: Process) -> None:

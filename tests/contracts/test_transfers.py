@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,14 +22,12 @@ from memory.model.derived import hanging_on
 from memory.model.raw_words import answer_rows_of, embedded_text
 from memory.model.withdrawn import withdrawn_of
 from memory.ports import MemoryBank, MemoryFilter, MemoryStore, UserLedger
-from memory.service.erasure import Erasure
 from memory.service.imported_ids import imported_id, with_turns
-from memory.service.opt_outs import OptOutService
 from memory.service.profiles import ProfileService
 from memory.service.requests import Intake
+from memory.service.service_parts import ServiceParts
 from memory.service.shared_projects import SharedProjects
 from memory.service.transfers import Imported, MemoryTransfers
-from memory.service.user_writes import UserWrites
 
 NOW = 1_750_000_000.25
 
@@ -87,14 +85,11 @@ async def bank(store: MemoryStore, tmp_path: Path) -> AsyncIterator[System]:
     deployment, embedder = sqlite_deployment(tmp_path), HashingEmbedder(dimension=DIMENSION)
     deployment.clock.now = NOW
     async with deployment.start() as process:
-        memories, clock, tokens = MemoryBank(store, process.ledger, embedder), deployment.clock, counted_tokens()
-        profiles = ProfileService(memories=memories, stores=process.stores, clock=clock, tokens=tokens)
-        opt_outs = OptOutService(opt_outs=process.opt_outs, ledger=process.ledger, clock=clock)
-        writes, intake = UserWrites(process.ledger, opt_outs), Intake(clock, lambda: "new", str, tokens)
-        erasure = cast(Erasure, None)
-        projects = SharedProjects(memories, process.stores, erasure=erasure, writes=writes, intake=intake)
-        record = process.log.copies
-        transfers = MemoryTransfers(memories, profiles, writes=writes, record=record, projects=projects)
+        memories = MemoryBank(store, process.ledger, embedder)
+        intake = Intake(deployment.clock, lambda: "new", str, counted_tokens())
+        parts = ServiceParts(memories, process.log, process.stores, intake)
+        profiles = ProfileService(parts)
+        transfers = MemoryTransfers(parts, profiles, SharedProjects(parts))
         yield System(store, process.ledger, embedder, profiles, transfers)
 
 

@@ -5,20 +5,14 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from turn_logs import START, Deployment, a_turn, ids_of, lease_at, tell
+from turn_logs import START, Deployment, a_turn, ids_of, lease_at, leased, tell, windows
 
-from memory.adapters.turn_rules import window_id_of
+from memory.adapters.sql.turns_queue import window_id_of
 from memory.errors import Conflict
 from memory.model import TurnStatus
 from memory.ports import Backlog, LearnDue, Lease, QueueDepth, TurnLog
 
 LATER = START + 31.0  # every lease taken at the start has ended
-
-
-async def leased(log: TurnLog, now: float = START, due: LearnDue | None = None) -> Lease:
-    lease = await lease_at(log, now, due or LearnDue())
-    assert lease is not None
-    return lease
 
 
 async def test_a_window_holds_the_finished_turns_of_one_session_in_the_order_of_opening(log: TurnLog) -> None:
@@ -32,17 +26,6 @@ async def test_a_window_holds_the_finished_turns_of_one_session_in_the_order_of_
     assert (first.user_id, first.session_id, first.attempt, first.plan) == ("ann", "s1", 1, None)
     await log.acknowledge(first)
     assert ids_of(await leased(log)) == ["other"]
-
-
-async def test_nobody_else_works_for_a_user_who_is_worked_for(log: TurnLog) -> None:
-    await tell(log, "t1", session="s1")
-    await tell(log, "t2", session="s2")
-    await tell(log, "t3", user="bob")
-    first, second = await leased(log), await leased(log)
-    assert (ids_of(first), ids_of(second)) == (["t1"], ["t3"])
-    assert await lease_at(log, START + 29) is None
-    await log.acknowledge(first)
-    assert ids_of(await leased(log, START + 29)) == ["t2"]
 
 
 async def test_an_ended_lease_is_taken_over_with_its_turns_and_its_plan(log: TurnLog) -> None:
@@ -208,11 +191,7 @@ async def test_withdrawn_turns_are_never_learnt(deployment: Deployment, log: Tur
     await tell(log, "after", session="s1")
     assert await log.withdraw("ann", opened_before=START + 5) == 3
     await log.finish("open", status=TurnStatus.CLOSED, answer="yes", answered_at=START)
-    seen = []
-    while (lease := await lease_at(log, START + 5)) is not None:
-        seen += ids_of(lease)
-        await log.acknowledge(lease)
-    assert sorted(seen) == ["after", "foreign"]
+    assert sorted(await windows(log, START + 5)) == [["after"], ["foreign"]]
     assert {turn.id: turn.answer async for turn in log.turns("ann")}["open"] == "yes"  # the record is complete
     assert await log.depth(now=START + 5) == QueueDepth(0, 0, 0, 0, 0, 0.0)
 

@@ -6,32 +6,17 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from turn_logs import START, Deployment, a_turn, ids_of, lease_at, tell
+from turn_logs import START, Deployment, a_turn, ids_of, lease_at, leased, tell, windows
 
 from memory.errors import Conflict
 from memory.model import Message, TurnStatus, Urgency
-from memory.ports import LearnDue, Lease, QueueDepth, TurnLog
+from memory.ports import LearnDue, QueueDepth, TurnLog
 
 PATIENT = LearnDue(batch_turns_max=10, idle_seconds=30.0, turns_at_once=10)
 EXPLICIT = Urgency(0.9, is_explicit=True)
 ASKS = Urgency(0.9, is_explicit=True, asks_memory=True)
 DRIFT = Urgency(0.5, ends_topic=True)
 RETRY = START + 300
-
-
-async def windows(log: TurnLog, now: float, due: LearnDue = PATIENT) -> list[list[str]]:
-    """All that is due, leased and learnt."""
-    found = []
-    while (lease := await lease_at(log, now, due)) is not None:
-        found.append(ids_of(lease))
-        await log.acknowledge(lease)
-    return found
-
-
-async def leased(log: TurnLog, now: float = START, due: LearnDue | None = None) -> Lease:
-    lease = await lease_at(log, now, due or LearnDue())
-    assert lease is not None
-    return lease
 
 
 async def unexamined(log: TurnLog, limit: int = 100) -> list[str]:
@@ -41,9 +26,9 @@ async def unexamined(log: TurnLog, limit: int = 100) -> list[str]:
 async def test_a_burst_of_one_session_is_one_window_for_every_n_turns_and_one_for_the_rest(log: TurnLog) -> None:
     for number in range(53):
         await tell(log, f"t{number:02}")
-    assert [len(window) for window in await windows(log, START)] == [10] * 5
-    assert await windows(log, START + 29.9) == []
-    assert await windows(log, START + 30) == [["t50", "t51", "t52"]]
+    assert [len(window) for window in await windows(log, START, PATIENT)] == [10] * 5
+    assert await windows(log, START + 29.9, PATIENT) == []
+    assert await windows(log, START + 30, PATIENT) == [["t50", "t51", "t52"]]
 
 
 async def test_a_session_with_so_many_tokens_is_due(log: TurnLog) -> None:
@@ -51,7 +36,7 @@ async def test_a_session_with_so_many_tokens_is_due(log: TurnLog) -> None:
     await log.append(a_turn("t1", status=TurnStatus.CLOSED, text="word " * 400))
     assert await windows(log, START, due) == []
     await log.append(replace(a_turn("t2", status=TurnStatus.CLOSED), answer="word " * 500))  # answers cost, too
-    assert await windows(log, START) == []
+    assert await windows(log, START, PATIENT) == []
     assert await windows(log, START, due) == [["t1", "t2"]]
     await tell(log, "t3")  # what was learnt counts no more
     assert await windows(log, START, due) == []
@@ -76,7 +61,7 @@ async def test_every_finished_turn_that_waits_is_shown_until_it_is_marked(log: T
 
 async def test_a_fresh_turn_comes_with_those_of_its_session_that_wait_before_it(log: TurnLog) -> None:
     await tell(log, "learnt")
-    assert await windows(log, START, LearnDue()) == [["learnt"]]
+    assert await windows(log, START) == [["learnt"]]
     for number in range(5):
         await tell(log, f"t{number}")
         await tell(log, f"other{number}", session="s2")
@@ -102,8 +87,8 @@ async def test_an_explicit_turn_is_due_at_once_with_those_before_it_and_a_turn_o
     for turn_id in turns:
         await tell(log, turn_id)
     await log.mark({"t1": Urgency(0.1), "t2": Urgency(0.1), "marked": urgency, "t4": Urgency(0.1)})
-    assert await windows(log, START) == [turns[:window]]
-    assert await windows(log, START + 30) == [turns[window:]]
+    assert await windows(log, START, PATIENT) == [turns[:window]]
+    assert await windows(log, START + 30, PATIENT) == [turns[window:]]
 
 
 async def test_what_made_a_turn_urgent_outlives_the_turns_that_come_after_it(log: TurnLog) -> None:
@@ -116,7 +101,7 @@ async def test_what_made_a_turn_urgent_outlives_the_turns_that_come_after_it(log
     assert ids_of(lease) == ["remember"]
     await log.mark({"remember": EXPLICIT})  # after the lease: makes nothing else urgent
     await log.acknowledge(lease)
-    assert await windows(log, START) == []
+    assert await windows(log, START, PATIENT) == []
 
 
 async def test_a_retry_moves_no_watermark_and_is_not_made_urgent(log: TurnLog) -> None:
@@ -126,15 +111,15 @@ async def test_a_retry_moves_no_watermark_and_is_not_made_urgent(log: TurnLog) -
     await log.retry_at(lease, due_at=START + 50, reason="model is down")
     await tell(log, "remember too")
     await log.mark({"remember too": EXPLICIT})
-    assert await windows(log, START + 49) == []
-    assert await windows(log, START + 50) == [["remember"], ["remember too"]]
+    assert await windows(log, START + 49, PATIENT) == []
+    assert await windows(log, START + 50, PATIENT) == [["remember"], ["remember too"]]
 
 
 async def test_what_is_urgent_goes_before_everybody_elses_work(log: TurnLog) -> None:
     await tell(log, "old", user="bob")
     await tell(log, "remember", user="ann")
     await log.mark({"remember": EXPLICIT})
-    assert await windows(log, START + 99) == [["remember"], ["old"]]
+    assert await windows(log, START + 99, PATIENT) == [["remember"], ["old"]]
 
 
 async def test_the_context_is_what_was_said_right_before_the_window(log: TurnLog) -> None:
@@ -145,7 +130,7 @@ async def test_the_context_is_what_was_said_right_before_the_window(log: TurnLog
     await tell(log, "withdrawn", project="p")
     await log.withdraw("ann", project_id="p", opened_before=START + 1)
     await tell(log, "foreign", user="bob")
-    assert len(await windows(log, START, LearnDue())) == 3
+    assert len(await windows(log, START)) == 3
     await tell(log, "now")
     lease = await leased(log)
     await tell(log, "after")
@@ -160,8 +145,7 @@ async def test_breaks_are_what_failed_or_was_aborted_before_the_end_of_the_windo
     await tell(log, "elsewhere", session="s2", status=TurnStatus.FAILED)
     await tell(log, "withdrawn", project="p", status=TurnStatus.FAILED)
     await tell(log, "last")
-    lease = await lease_at(log, START, LearnDue(batch_turns_max=10))
-    assert lease is not None
+    lease = await leased(log, START, LearnDue(batch_turns_max=10))
     assert ids_of(lease) == ["first", "last"]
     await tell(log, "later", status=TurnStatus.FAILED)
     found = [turn.id for turn in await log.failed_turns(lease, limit=9)]
@@ -175,14 +159,13 @@ async def test_orders_are_found_by_what_was_opened_before_them_and_is_learnt_aft
     for name, user, session in (("order", "ann", "s2"), ("plain", "ann", "s2"), ("foreign", "bob", "s1")):
         await tell(log, name, user=user, session=session)
     await log.retry_at(late, due_at=START + 50, reason="not yet")
-    while (lease := await lease_at(log, START, LearnDue())) is not None:
+    while (lease := await lease_at(log, START)) is not None:
         await log.mark_forget_requests(lease, {turn.id: b"read" for turn in lease.turns if turn.id != "plain"})
         assert await log.forget_requests_after(lease, limit=9) == [], "its own are none"
         await log.acknowledge(lease)
         with pytest.raises(Conflict):
             await log.mark_forget_requests(lease, {"plain": b""})
-    again = await lease_at(log, START + 60, LearnDue())
-    assert again is not None
+    again = await leased(log, START + 60)
     assert [(one.turn.id, one.claims) for one in await log.forget_requests_after(again, limit=9)] == [
         ("order", b"read")
     ]
@@ -204,7 +187,7 @@ async def test_too_long_a_queue_sheds_the_windows_that_promise_least(deployment:
     assert {letter.turn_ids for letter in letters} == {("thanks",), ("older question",)}
     assert {letter.attempts for letter in letters} == {0}
     assert all(letter.reason.startswith("shed") for letter in letters)
-    assert sorted(await windows(log, START + 99)) == [["fact"], ["question"]]
+    assert sorted(await windows(log, START + 99, PATIENT)) == [["fact"], ["question"]]
     assert (await log.backlog("ann", opened_before=START + 1)).failed == 2
     assert await log.depth(now=START) == QueueDepth(0, 0, 0, 0, 0, 0.0, shed=2)
 
@@ -214,7 +197,7 @@ async def test_a_window_is_worth_as_much_as_its_best_turn(log: TurnLog) -> None:
         await tell(log, turn_id, session=session)
         await log.mark({turn_id: Urgency(worth)})
     assert await log.shed(now=START, keep=3, window_turns=10) == 2
-    assert await windows(log, START + 99) == [["hi", "fact"]]
+    assert await windows(log, START + 99, PATIENT) == [["hi", "fact"]]
 
 
 async def test_what_is_explicit_unseen_held_or_planned_is_never_shed(log: TurnLog) -> None:
@@ -234,7 +217,7 @@ async def test_what_is_explicit_unseen_held_or_planned_is_never_shed(log: TurnLo
     assert await log.shed(now=START, keep=0, window_turns=10) == 0
     assert await log.dead_letters(limit=9) == []
     await log.acknowledge(held)
-    assert sorted(await windows(log, START + 99)) == [["explicit"], ["planned"], ["unseen"], ["with it"]]
+    assert sorted(await windows(log, START + 99, PATIENT)) == [["explicit"], ["planned"], ["unseen"], ["with it"]]
 
 
 async def test_what_was_shed_stays_on_record_and_comes_back_for_good_or_is_dropped(log: TurnLog) -> None:
@@ -247,7 +230,7 @@ async def test_what_was_shed_stays_on_record_and_comes_back_for_good_or_is_dropp
     assert await log.drop([second.window_id]) == 1
     assert await log.replay([]) == 1
     assert await log.shed(now=START, keep=0, window_turns=10) == 0
-    assert [list(first.turn_ids)] == await windows(log, START)
+    assert [list(first.turn_ids)] == await windows(log, START, PATIENT)
 
 
 async def test_shed_turns_of_a_deleted_scope_do_not_come_back(log: TurnLog) -> None:
@@ -257,7 +240,7 @@ async def test_shed_turns_of_a_deleted_scope_do_not_come_back(log: TurnLog) -> N
     await log.shed(now=START, keep=0, window_turns=10)
     assert await log.withdraw("ann", project_id="p", opened_before=START + 1) == 1
     await log.replay([])
-    assert await windows(log, START) == [["t2"]]
+    assert await windows(log, START, PATIENT) == [["t2"]]
 
 
 async def test_two_processes_that_look_and_shed_at_once_do_it_once(deployment: Deployment) -> None:
@@ -269,7 +252,7 @@ async def test_two_processes_that_look_and_shed_at_once_do_it_once(deployment: D
         await asyncio.gather(one.log.mark(marks[0]), two.log.mark(marks[1]))
         shed = await asyncio.gather(*((one, two)[n % 2].log.shed(now=START, keep=8, window_turns=10) for n in range(4)))
         assert sum(shed) == len(await one.log.dead_letters(limit=99)) == 12
-        assert len(await windows(two.log, START + 99)) == 8
+        assert len(await windows(two.log, START + 99, PATIENT)) == 8
 
 
 # What a user asks of memory goes past what its session waits for; nothing else does

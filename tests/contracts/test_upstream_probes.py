@@ -146,8 +146,7 @@ async def test_a_server_that_counts_tokens_corrects_our_estimate() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [None, b"", b"[" * 100_000, b"3", {"data": 3}, {"count": 3}, {"data": [{"id": "m", "max_model_len": -1}]}],
+    "answer", [None, b"", b"[" * 100_000, b"3", {"data": 3}, {"count": 3}, {"data": [{"id": "m", "max_model_len": -1}]}]
 )
 async def test_a_server_of_another_shape_tells_no_window(answer: dict[str, Any] | bytes | None) -> None:
     with running_model_server(answer, answer) as server:

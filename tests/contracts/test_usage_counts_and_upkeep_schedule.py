@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from turn_logs import START, Deployment, Process
 
-from memory.adapters.sql import usage_counts
+from memory.adapters.sql import upkeep
 from memory.adapters.sql.sqlite_database import SqliteDatabase
-from memory.adapters.sql.usage_counts import SqlUsageCounts
+from memory.adapters.sql.upkeep import SqlUsageCounts
 from memory.ports import UsageCount
 
 DAY = 86_400.0
@@ -85,7 +85,7 @@ async def test_uses_are_written_behind_the_request_many_at_once_and_never_raise(
 async def test_what_is_gathered_between_two_writes_is_bounded(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(usage_counts, "GATHERED_MAX", 100)
+    monkeypatch.setattr(upkeep, "GATHERED_MAX", 100)
     await counted(deployment, *(f"m{number}" for number in range(150)))
     async with deployment.start() as later:
         assert len(await later.usage_counts.unstored("ann", limit=999)) == 100

@@ -17,6 +17,13 @@ def ledger(process: Process) -> UserLedger:
     return process.ledger
 
 
+async def settled(ledger: UserLedger) -> int:
+    """Ann's revision, inside of no lock."""
+    revision = await ledger.revision("ann")
+    assert revision.is_settled
+    return revision.number
+
+
 async def touch(ledger: UserLedger, *memory_ids: str, user: str = "ann") -> int:
     """Write these memories; the revision after it."""
     async with ledger.write(user) as held:
@@ -25,17 +32,14 @@ async def touch(ledger: UserLedger, *memory_ids: str, user: str = "ann") -> int:
 
 
 async def test_the_revision_is_odd_inside_and_even_and_higher_after(ledger: UserLedger) -> None:
-    before = await ledger.revision("ann")
-    assert before.is_settled
-    assert await ledger.changed_since("ann", before.number) == frozenset()
+    before = await settled(ledger)
+    assert await ledger.changed_since("ann", before) == frozenset()
     async with ledger.write("ann") as held:
         held.touch(())  # also without ids
         inside = await ledger.revision("ann")
         assert not inside.is_settled
         assert (await ledger.revision("bob")).is_settled
-    after = await ledger.revision("ann")
-    assert after.is_settled
-    assert before.number < inside.number < after.number
+    assert before < inside.number < await settled(ledger)
 
 
 async def test_a_lock_under_which_nothing_was_touched_returns_the_revision(ledger: UserLedger) -> None:
@@ -63,9 +67,7 @@ async def test_a_reader_in_between_misses_no_write_of_the_next_holder(ledger: Us
     async with ledger.write("ann") as held:
         assert (await ledger.revision("ann")).number == seen
         held.touch(["b"])
-    after = await ledger.revision("ann")
-    assert after.is_settled
-    assert after.number > seen > before
+    assert await settled(ledger) > seen > before
     assert await ledger.changed_since("ann", seen - 1) == {"b"}
 
 
@@ -85,9 +87,7 @@ async def test_a_revision_that_nobody_saw_settled_is_never_returned_to(
                     pass
         async with other.ledger.write("ann"):
             pass
-        after = await other.ledger.revision("ann")
-        assert after.is_settled
-        assert after.number > before
+        assert await settled(other.ledger) > before
         assert await other.ledger.changed_since("ann", before) == frozenset()  # nothing was announced
         with pytest.raises((Conflict, Unavailable)):
             await lock.__aexit__(None, None, None)
@@ -148,14 +148,13 @@ async def test_a_lock_held_too_long_is_repaired_and_its_holder_is_told(deploymen
             repaired = await other.ledger.revision("ann")
             assert not repaired.is_settled
             assert repaired.number > inside.number
-        after = await other.ledger.revision("ann")
-        assert after.is_settled
+        after = await settled(other.ledger)
         assert await other.ledger.changed_since("ann", before) == frozenset()  # it had announced nothing
-        assert await other.ledger.changed_since("ann", after.number) == frozenset()
+        assert await other.ledger.changed_since("ann", after) == frozenset()
         with pytest.raises(Conflict):
             await lock.__aexit__(None, None, None)
-        assert (await other.ledger.revision("ann")).is_settled
-        assert await other.ledger.changed_since("ann", after.number) is None  # the slow one wrote after all
+        await settled(other.ledger)
+        assert await other.ledger.changed_since("ann", after) is None  # the slow one wrote after all
 
 
 async def test_what_a_dead_writer_had_announced_is_known_and_not_before_it_is_over(deployment: Deployment) -> None:
@@ -192,9 +191,7 @@ async def test_recovery_settles_what_dead_writers_left_unsettled(deployment: Dep
                 await survivor.log.recover()
                 assert not (await survivor.ledger.revision("ann")).is_settled  # it lives
         await survivor.log.recover()
-        after = await survivor.ledger.revision("ann")
-        assert after.is_settled
-        assert after.number > before
+        assert await settled(survivor.ledger) > before
         assert await survivor.ledger.changed_since("ann", before) == frozenset()
         with pytest.raises(Unavailable):  # the dead say nothing more
             await lock.__aexit__(None, None, None)
@@ -229,15 +226,14 @@ async def test_after_an_erasure_nothing_of_the_user_is_left_and_no_revision_come
         async with ledger.write("ann") as held:
             await held.forget(["a"])
             await held.advance_erase_epoch()
-        erased = await ledger.revision("ann")
-        assert erased.is_settled
-        assert erased.number > max(seen)
+        erased = await settled(ledger)
+        assert erased > max(seen)
         for earlier in seen:
             assert await ledger.changed_since("ann", earlier) is None  # a reader has to load everything
-        assert await ledger.changed_since("ann", erased.number) == frozenset()
-        seen += [erased.number, await touch(ledger, "new")]
-        assert seen[-1] > erased.number
-        assert await ledger.changed_since("ann", erased.number) == {"new"}
+        assert await ledger.changed_since("ann", erased) == frozenset()
+        seen += [erased, await touch(ledger, "new")]
+        assert seen[-1] > erased
+        assert await ledger.changed_since("ann", erased) == {"new"}
         async with ledger.write("ann") as held:
             assert await held.forgotten(["a"]) == frozenset()
 
@@ -295,11 +291,10 @@ async def test_who_lost_the_lock_makes_readers_reload_although_its_successor_tou
             inside = await other.ledger.revision("ann")
             with pytest.raises(Conflict):
                 await lock.__aexit__(None, None, None)
-        after = await other.ledger.revision("ann")
-        assert after.is_settled
-        assert after.number > inside.number
+        after = await settled(other.ledger)
+        assert after > inside.number
         assert await other.ledger.changed_since("ann", inside.number - 1) is None
-        assert await other.ledger.changed_since("ann", after.number) == frozenset()
+        assert await other.ledger.changed_since("ann", after) == frozenset()
 
 
 async def test_who_waits_too_long_for_the_lock_is_told_so(deployment: Deployment) -> None:

@@ -84,101 +84,82 @@ def test_events_carry_what_envoy_sent() -> None:
     assert wire.metadata_of(ours.ProcessingRequest()) == {}
 
 
+def header(key: str, value: bytes) -> core.HeaderValueOption:
+    overwrite = core.HeaderValueOptionHeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD
+    return core.HeaderValueOption(header=core.HeaderValue(key=key, raw_value=value), append_action=overwrite)
+
+
+SEND, SKIP = modes.ProcessingModeHeaderSendMode.SEND, modes.ProcessingModeHeaderSendMode.SKIP
+NONE = modes.ProcessingModeBodySendMode.NONE
+TURN = OpenedTurn(ChainLink("s", "t"), "m")
+RECEIPT = ResponseInfo(RecallStatus.USED, 3, "r9", Placement.BEFORE_LAST_USER, ("k1", "k2"), TURN)
+TOLD = {"status": "used", "count": "3", "receipt": "r9", "placement": "before_last_user", "note_keys": "k1 k2"}
+NEW_BODY = theirs.CommonResponse(
+    header_mutation=theirs.HeaderMutation(set_headers=[header("content-length", b"256")]),
+    body_mutation=theirs.BodyMutation(body=BYTES),
+)
+ANSWERS: dict[str, tuple[ours.ProcessingResponse, theirs.ProcessingResponse]] = {
+    "the body is wanted": (
+        wire.proceed(Proceed(wants_body=True)),
+        theirs.ProcessingResponse(request_headers=theirs.HeadersResponse()),
+    ),
+    "nothing more is, with every part named": (
+        wire.proceed(Proceed(wants_body=False)),
+        theirs.ProcessingResponse(
+            request_headers=theirs.HeadersResponse(),
+            mode_override=modes.ProcessingMode(SEND, SKIP, NONE, NONE, SKIP, SKIP),
+        ),
+    ),
+    "a new body, its length as raw value": (
+        wire.finish(Finish(BYTES, RECEIPT)),
+        theirs.ProcessingResponse(
+            request_body=theirs.BodyResponse(response=NEW_BODY),
+            dynamic_metadata=TheirStruct.from_dict({"memory": {**TOLD, "turn": TURN.mark()}}),
+        ),
+    ),
+    "the body stays": (wire.finish(Finish()), theirs.ProcessingResponse(request_body=theirs.BodyResponse())),
+    "an answer in place of the upstream": (
+        wire.reject(),
+        theirs.ProcessingResponse(
+            immediate_response=theirs.ImmediateResponse(
+                status=HttpStatus(code=StatusCode(403)),
+                headers=theirs.HeaderMutation(set_headers=[header("content-type", b"application/json")]),
+                body=wire.MISMATCH_ANSWER,
+                details="identity_mismatch",
+            )
+        ),
+    ),
+    "more time": (
+        wire.more_time(1.5),
+        theirs.ProcessingResponse(override_message_timeout=dt.timedelta(seconds=1.5)),
+    ),
+}
+
+
 def parsed(response: ours.ProcessingResponse) -> theirs.ProcessingResponse:
     return theirs.ProcessingResponse.parse(response.SerializeToString())
 
 
-def test_envoy_reads_that_we_want_the_body_or_nothing_more_with_every_part_named() -> None:
-    wanted = parsed(wire.proceed(Proceed(wants_body=True)))
-    assert wanted == theirs.ProcessingResponse(request_headers=theirs.HeadersResponse())
-    send, skip = modes.ProcessingModeHeaderSendMode.SEND, modes.ProcessingModeHeaderSendMode.SKIP
-    none = modes.ProcessingModeBodySendMode.NONE
-    assert parsed(wire.proceed(Proceed(wants_body=False))) == theirs.ProcessingResponse(
-        request_headers=theirs.HeadersResponse(),
-        mode_override=modes.ProcessingMode(
-            request_header_mode=send,
-            response_header_mode=skip,
-            request_body_mode=none,
-            response_body_mode=none,
-            request_trailer_mode=skip,
-            response_trailer_mode=skip,
-        ),
-    )
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_envoy_reads_what_we_answer(answer: str) -> None:
+    our, their = ANSWERS[answer]
+    assert parsed(our) == their
 
 
-def test_envoy_reads_a_new_body_with_its_length_as_raw_value() -> None:
-    overwrite = core.HeaderValueOptionHeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD
-    length = core.HeaderValue(key="content-length", raw_value=b"256")
-    opened = OpenedTurn(ChainLink("s", "t"), "m")
-    receipt = ResponseInfo(RecallStatus.USED, 3, "r9", Placement.BEFORE_LAST_USER, ("k1", "k2"), opened)
-    assert parsed(wire.finish(Finish(BYTES, receipt))) == theirs.ProcessingResponse(
-        request_body=theirs.BodyResponse(
-            response=theirs.CommonResponse(
-                header_mutation=theirs.HeaderMutation(
-                    set_headers=[core.HeaderValueOption(header=length, append_action=overwrite)]
-                ),
-                body_mutation=theirs.BodyMutation(body=BYTES),
-            )
-        ),
-        dynamic_metadata=TheirStruct.from_dict(
-            {
-                "memory": {
-                    "status": "used",
-                    "count": "3",
-                    "receipt": "r9",
-                    "placement": "before_last_user",
-                    "note_keys": "k1 k2",
-                    "turn": opened.mark(),
-                }
-            }
-        ),
-    )
-
-
-def test_envoy_reads_that_the_body_stays_and_that_an_empty_one_is_a_change() -> None:
-    assert parsed(wire.finish(Finish())) == theirs.ProcessingResponse(request_body=theirs.BodyResponse())
+def test_an_empty_body_is_a_change_and_a_receipt_without_an_id_names_none() -> None:
     response = parsed(wire.finish(Finish(b""))).request_body
     assert response is not None
     assert response.response is not None
     assert response.response.body_mutation == theirs.BodyMutation(body=b"")
-
-
-def test_a_receipt_without_an_id_names_none() -> None:
-    response = wire.finish(Finish(None, ResponseInfo(RecallStatus.DISABLED)))
     expected = Struct()
     expected.update({"memory": {"status": "disabled", "count": "0"}})
-    assert response.dynamic_metadata == expected
+    assert wire.finish(Finish(None, ResponseInfo(RecallStatus.DISABLED))).dynamic_metadata == expected
 
 
-def test_envoy_reads_that_we_answer_in_place_of_the_upstream() -> None:
-    overwrite = core.HeaderValueOptionHeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD
-    kind = core.HeaderValue(key="content-type", raw_value=b"application/json")
-    assert parsed(wire.reject()) == theirs.ProcessingResponse(
-        immediate_response=theirs.ImmediateResponse(
-            status=HttpStatus(code=StatusCode(403)),
-            headers=theirs.HeaderMutation(set_headers=[core.HeaderValueOption(header=kind, append_action=overwrite)]),
-            body=wire.MISMATCH_ANSWER,
-            details="identity_mismatch",
-        )
-    )
-
-
-def test_envoy_reads_how_much_more_time_we_want() -> None:
-    assert parsed(wire.more_time(1.5)) == theirs.ProcessingResponse(override_message_timeout=dt.timedelta(seconds=1.5))
-
-
+OPTION = ours.HeaderValueOption(header=ours.HeaderValue(key="k", value="v"))
 SAMPLES: list[tuple[Any, type]] = [
-    (
-        ours.HeaderMutation(
-            remove_headers=["a", "b"],
-            set_headers=[ours.HeaderValueOption(header=ours.HeaderValue(key="k", value="v"))],
-        ),
-        theirs.HeaderMutation,
-    ),
-    (
-        ours.HeaderValueOption(append_action=ours.HeaderValueOption.OVERWRITE_IF_EXISTS),
-        core.HeaderValueOption,
-    ),
+    (ours.HeaderMutation(remove_headers=["a", "b"], set_headers=[OPTION]), theirs.HeaderMutation),
+    (ours.HeaderValueOption(append_action=ours.HeaderValueOption.OVERWRITE_IF_EXISTS), core.HeaderValueOption),
     (
         ours.ProcessingMode(
             request_headers=ours.ProcessingMode.SEND,

@@ -43,8 +43,7 @@ def exact(received: Received) -> Received:
 
 
 async def test_a_note_reaches_the_upstream_with_the_right_length_and_the_client_gets_the_receipt(
-    stack: FilterStack,
-    upstream: RecordingUpstream,
+    stack: FilterStack, upstream: RecordingUpstream
 ) -> None:
     async with stack.client() as client:
         for round_ in range(3):  # on one connection: a wrong length would break the next request
@@ -284,8 +283,7 @@ async def stream(stack: FilterStack, body: dict[str, Any]) -> bytes:
 
 
 async def test_a_plain_reply_becomes_a_turn_with_what_the_client_said_and_not_what_we_added(
-    stack: FilterStack,
-    upstream: RecordingUpstream,
+    stack: FilterStack, upstream: RecordingUpstream
 ) -> None:
     answer = await stack.chat(saying("ann"))
     assert answer.json()["choices"][0]["message"]["content"] == "Noted."
@@ -297,8 +295,7 @@ async def test_a_plain_reply_becomes_a_turn_with_what_the_client_said_and_not_wh
 
 
 async def test_streamed_bytes_reach_the_client_exactly_and_the_answer_reaches_the_log(
-    stack: FilterStack,
-    upstream: RecordingUpstream,
+    stack: FilterStack, upstream: RecordingUpstream
 ) -> None:
     upstream.answer = "Grüße, 你好, and so on " * 20
     assert await stream(stack, saying("bea", stream=True)) == b"".join(upstream.streamed)
@@ -331,7 +328,7 @@ async def test_an_unreachable_upstream_is_a_failed_turn_and_envoys_own_answer(up
 async def test_a_long_silence_and_envoys_pings_do_not_break_the_watch(upstream: RecordingUpstream) -> None:
     """gRPC takes frequent pings for an attack unless told otherwise, and then drops every stream of the connection."""
     upstream.chunk_seconds, upstream.chunk_count = 0.7, 4
-    often = (b'"connectionKeepalive": {"interval": "5s"', b'"connectionKeepalive": {"interval": "0.150s"')
+    often = (b'"connection_keepalive": {"interval": "5s"', b'"connection_keepalive": {"interval": "0.150s"')
     async with running_stack(upstream.url, rewrite=often) as stack:
         received = await stream(stack, saying("fay", stream=True))
         assert received == b"".join(upstream.streamed)

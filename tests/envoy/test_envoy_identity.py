@@ -36,7 +36,7 @@ CLASSIFIER = {
         ],
     },
 }
-AHEAD = (b'"httpFilters": [', b'"httpFilters": [' + json.dumps(CLASSIFIER).encode() + b", ")
+AHEAD = (b'"http_filters": [', b'"http_filters": [' + json.dumps(CLASSIFIER).encode() + b", ")
 PEERS = ("127.0.0.2/32",)
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # one stack a mode
 

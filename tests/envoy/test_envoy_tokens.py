@@ -115,11 +115,7 @@ async def test_tenants_and_projects_bound_what_is_used(upstream: RecordingUpstre
         ]
         stack.begin()
         before = len(upstream.received)
-        for context in (
-            {"project_id": "green"},
-            {"user_id": "eve", "project_id": "red"},
-            {"user_id": "acme/mallory"},
-        ):
+        for context in ({"project_id": "green"}, {"user_id": "eve", "project_id": "red"}, {"user_id": "acme/mallory"}):
             answer = await stack.chat(question(**context), **mine)
             assert answer.status_code == 403, context
             assert answer.headers["content-type"] == "application/json"
@@ -183,7 +179,7 @@ async def test_keys_are_fetched_kept_over_an_outage_and_awaited_without_holding_
         url = f"http://127.0.0.1:{port}/keys.json"
         jwt, often = (
             JwtSettings(issuer=ISSUER, audiences=(AUDIENCE,), jwks_url=url),
-            (b'cacheDuration": "300s"', b'cacheDuration": "1s"'),
+            (b'cache_duration": "300s"', b'cache_duration": "1s"'),
         )
         async with running_stack(upstream.url, identity="jwt", jwt=jwt, rewrite=often) as stack:
             mine = bearing(OURS.token(sub="ada"))

@@ -10,6 +10,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp_calls import called, client
 from pages import MY_PAGE, chromium, press, watched
 from playwright.sync_api import Browser, expect
 from product import Product
@@ -81,3 +82,36 @@ async def test_what_a_tool_saves_a_chat_is_told_and_what_it_deletes_is_gone(
 async def test_the_names_of_other_calls_stay_theirs(shared_product: Product) -> None:
     answer = httpx.get(f"{shared_product.url}/v1/memory/mcp/history", headers={"x-authz-user-id": "ann"}, timeout=30)
     assert answer.status_code == 404
+
+
+# An agent asks who the user is, and gets what chats have told: with the packaged models
+
+
+TOLD = (
+    "My name is Ezra Holt.",
+    "I live in Saltmere.",
+    "I repair clocks for a living.",
+    "I'm allergic to celery.",
+    "I have twin boys.",
+)
+ASKED = (
+    "What do you know about me?",
+    "Who am I?",
+    "user preferences",
+    "Was weißt du über mich?",
+    "¿Qué sabes de mí?",
+    "你对我了解多少？",
+)
+
+
+async def test_five_of_six_such_searches_get_every_fact(shared_product: Product) -> None:
+    for number, statement in enumerate(TOLD):
+        shared_product.chat(statement, "ezra", session_id=f"told-{number}")
+    assert shared_product.flush("ezra") == {"pending": 0, "failed": 0}
+    complete = []
+    async with client(shared_product.api, x_authz_user_id="ezra") as agent:
+        for query in ASKED:
+            found = (await called(agent, "memory_search", query=query, limit=10))["memories"]
+            missing = set(TOLD) - {memory["content"] for memory in found}
+            complete += [query] if not missing else []
+    assert len(complete) >= 5, complete

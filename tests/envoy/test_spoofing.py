@@ -19,16 +19,7 @@ import httpx
 import pytest
 from edge_gateway import ELSEWHERE, GATEWAY, IMPORTER, TENANT, VICTIM, VICTIM_ID, Edge
 from product import Product, eventually
-from token_issuer import (
-    DROPPED,
-    LATER,
-    LONG_AGO,
-    TokenIssuer,
-    signed,
-    signed_with_secret,
-    unsigned,
-    with_claims,
-)
+from token_issuer import DROPPED, LATER, LONG_AGO, TokenIssuer, signed, signed_with_secret, unsigned, with_claims
 from upstream import RecordingUpstream
 
 pytestmark = pytest.mark.full("a product for each mode, and thousands of requests")

@@ -6,10 +6,13 @@ import uuid
 
 import httpx
 import pytest
+from filter_stack import running_stack
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from product import Product, eventually, in_time
 from trace_collector import CollectedSpan, TraceCollector
 from upstream import RecordingUpstream
+
+from memory.settings.switches import TracingSettings
 
 USER = "ann.of.the.traces@example.org"
 MARKER = "zanzibarine"
@@ -207,3 +210,24 @@ def test_nothing_exported_holds_words_names_or_addresses(product: Product, colle
     assert [word for word in (USER, MARKER, "parrot", "127.0.0.1", "user_id=") if word.encode() in exported] == []
     values = {key for span in collector.spans() for key in span.attributes if key.startswith("memproxy.")}
     assert values >= {"memproxy.status", "memproxy.receipt_id"}
+
+
+# A client's `traceparent` decides whether its request is traced, whatever share of the others is
+
+
+@pytest.mark.parametrize("ratio", [0.0, 1.0])
+@pytest.mark.full("an Envoy for each share")
+async def test_a_client_decides_for_its_own_trace(
+    upstream: RecordingUpstream, trace_collector: TraceCollector, ratio: float
+) -> None:
+    tracing = TracingSettings(endpoint=trace_collector.url, sample_ratio=ratio)
+    async with running_stack(upstream.url, tracing=tracing) as stack:
+        for flag in ("00", "01"):
+            parent = f"00-{uuid.uuid4().hex}-b7ad6b7169203331-{flag}"
+            async with httpx.AsyncClient(trust_env=False) as client:
+                body = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
+                url = f"http://127.0.0.1:{stack.settings.port}/v1/chat/completions"
+                answer = await client.post(url, json=body, headers={"traceparent": parent}, timeout=30)
+            assert answer.status_code == 200
+            asked = upstream.last_chat().headers["traceparent"]
+            assert (asked[:36], asked[-2:]) == (parent[:36], flag)

@@ -138,19 +138,6 @@ def test_what_must_not_be_recorded_is_left_out_of_later_requests_as_well(config:
 
 
 @pytest.mark.parametrize(
-    "messages",
-    [
-        [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}],
-        [{"role": "system", "content": "Hi"}],
-        [{"role": "user", "content": " \n"}],
-        [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:"}}]}],
-    ],
-)
-def test_a_request_in_which_the_user_says_nothing_new_is_no_turn(messages: list[dict[str, Any]]) -> None:
-    assert opened(body(*messages)) is None
-
-
-@pytest.mark.parametrize(
     "fields",
     [
         {"memory_config": {"auto_store": False}},
@@ -181,14 +168,6 @@ def test_nobody_is_not_recorded_and_not_listened_to_any_longer_also_within_a_con
         watch.on_request_body(body(*messages), is_end=True, at=1.0)
         assert watch.read_request() is None
         assert watch.is_idle
-
-
-def test_the_body_names_a_user_in_development_only() -> None:
-    request = body(memory_context={"user_id": "bob"})
-    turn = opened(request, POST[:2])
-    assert turn is not None
-    assert turn.scope.user_id == "bob"
-    assert opened(request, POST[:2], IdentityMode.HEADER) is None
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from extproc.reply import REPLY_BYTES_MAX
 from extproc.turn_links import ContinueTurn, LinkExchange, Links
 from memory.chat.completions import COMPLETIONS, read_chat_request
 from memory.chat.responses import RESPONSES
-from memory.chat.sessions import new_session_id
+from memory.chat.sent_conversations import new_session_id
 from memory.model import Scope, ToolMessage, TurnStatus, link_name
 from memory.recall.notes.past_notes import note_keys
 

@@ -16,6 +16,7 @@ from extproc.inject import Finish, Injection, Recalled, RecallMemories, RequestB
 from extproc.observe import Observation
 from extproc.turn_links import Links
 from memory.model import ChainLink, RecallStatus, Scope, TurnStatus
+from memory.recall.stages import RecallOutcome
 
 POST: Headers = [(":method", b"POST"), (":path", b"/v1/chat/completions"), ("x-authz-user-id", b"ann")]
 RESPONSES: Headers = [POST[0], (":path", b"/v1/responses"), POST[2]]
@@ -80,7 +81,7 @@ def test_only_the_same_words_of_the_same_user_in_the_same_exchange_are_the_same_
 def test_what_is_not_to_be_recorded_or_not_new_is_not_opened(turn_id: str, fields: dict[str, object]) -> None:
     injection, opening = opening_of(EXCHANGE, turn_id=turn_id, **fields)
     assert opening is None
-    [finish] = injection.on(Recalled(RecallStatus.EMPTY))
+    [finish] = injection.on(Recalled(RecallOutcome(RecallStatus.EMPTY, "nothing")))
     assert isinstance(finish, Finish)
     assert finish.receipt == ResponseInfo(RecallStatus.EMPTY)
 
@@ -90,7 +91,7 @@ def test_the_observer_is_told_of_a_turn_that_is_open_and_how_it_may_be_continued
     injection, opening = opening_of(tools=tools)
     assert opening is not None
     link = ChainLink("s", opening.turn.id)
-    [finish] = injection.on(Recalled(RecallStatus.EMPTY, opened=link))
+    [finish] = injection.on(Recalled(RecallOutcome(RecallStatus.EMPTY, "nothing"), link))
     assert isinstance(finish, Finish)
     assert finish.receipt is not None
     opened = finish.receipt.opened

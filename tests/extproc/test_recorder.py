@@ -20,31 +20,22 @@ from recorded import all_of
 from structlog.testing import capture_logs
 from turn_logs import START, Process, a_turn, lease_at, sqlite_deployment
 
-from extproc import pending_writes, turn_links
+from extproc import retrying_writes, turn_links
 from extproc.edge_trust import EdgeTrust
 from extproc.exchange import CloseTurn, LeaveOut, OpenTurn, TurnSeed
 from extproc.identity import IdentityMode
 from extproc.observe import Observation
 from extproc.observed_stream import ObservedStream
-from extproc.recorder import TurnRecorder
+from extproc.recorder import CUT, STORED_CHARACTERS_MAX, TurnRecorder, without_secrets
 from extproc.resent_history import RecordingPolicy
 from extproc.server import error_boundary
-from extproc.tool_recording import CUT, STORED_CHARACTERS_MAX, without_secrets
 from extproc.turn_links import ContinueTurn, LinkExchange, Links
-from memory.adapters.sql.chains import SqlResponseChains
 from memory.adapters.sql.conversation_trees import SqlConversationTrees
+from memory.adapters.sql.requests_by_name import SqlResponseChains
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.chat.tool_traffic import CONTENT_CHARACTERS_MAX
 from memory.errors import NotRecordable, Unavailable
-from memory.model import (
-    ChainLink,
-    Message,
-    MessageFilter,
-    SentConversation,
-    SentExchange,
-    ToolMessage,
-    TurnStatus,
-)
+from memory.model import ChainLink, Message, MessageFilter, SentConversation, SentExchange, ToolMessage, TurnStatus
 from memory.runtime.metrics import Metrics
 from memory.secrets.redaction import redact
 
@@ -198,7 +189,7 @@ def held_back(monkeypatch: pytest.MonkeyPatch, *, size: int) -> asyncio.Event:
         return await conversation_trees(self, *turn)
 
     monkeypatch.setattr(SqlConversationTrees, "open", wait_and_open)
-    monkeypatch.setattr(pending_writes, "PENDING_BYTES_MAX", size)
+    monkeypatch.setattr(retrying_writes, "PENDING_BYTES_MAX", size)
     return may_open
 
 

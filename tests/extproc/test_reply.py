@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,10 +18,10 @@ from extproc.reply import (
     REPLY_BYTES_MAX,
     Reply,
     ReplyBuffer,
+    events,
     read_reply,
     without_reasoning,
 )
-from extproc.sse import events
 from memory.model import TurnStatus
 
 JSON: Headers = [("content-type", b"application/json")]
@@ -41,14 +40,6 @@ def chunk(delta: dict[str, Any], *, index: int = 0, finish_reason: str | None = 
 
 DONE = b"data: [DONE]\n\n"
 STOP = chunk({}, finish_reason="stop")
-
-
-def test_a_whole_answer_is_read_and_a_streamed_one_put_together() -> None:
-    reply = Reply(TurnStatus.CLOSED, text="Héllo")
-    assert read_reply(200, JSON, whole({"role": "assistant", "content": "Héllo"})) == reply
-    usage = b'data: {"model":"m","choices":[],"usage":{"total_tokens":3}}\n\n'
-    body = chunk({"role": "assistant", "content": ""}) + chunk({"content": "Hé"}) + chunk({"content": "llo"}) + STOP
-    assert read_reply(200, STREAM, b": hi\n\n" + body + usage + DONE) == replace(reply, is_done=True)
 
 
 @pytest.mark.parametrize("headers", [JSON, STREAM, [], [("content-type", b"text/plain")]])
@@ -76,8 +67,7 @@ def test_anything_but_success_failed(status: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "event",
-    [b'{"error":{"message":"out of memory","code":500}}', b'{"object":"error","message":"no","code":400}'],
+    "event", [b'{"error":{"message":"out of memory","code":500}}', b'{"object":"error","message":"no","code":400}']
 )
 def test_an_error_inside_a_success_failed(event: bytes) -> None:
     assert read_reply(200, JSON, event).status is TurnStatus.FAILED

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 from virtual_time import in_virtual_time, now
 
-from extproc.recording_beats import BEAT_SECONDS, RecordingBeats
-from extproc.retrying_writes import FIRST_SECONDS_MAX, PAUSE_SECONDS_MAX, RetryingWrites
+from extproc.retrying_writes import BEAT_SECONDS, FIRST_SECONDS_MAX, PAUSE_SECONDS_MAX, RecordingBeats, RetryingWrites
 from memory.errors import Unavailable
 
 

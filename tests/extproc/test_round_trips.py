@@ -18,7 +18,7 @@ from postgres_server import ROLE, postgres_server
 from prometheus_client import CollectorRegistry
 from turn_logs import adapters
 
-from extproc import observe, observed_stream, recording_beats
+from extproc import observe, observed_stream, retrying_writes
 from extproc._pb import external_processor_pb2 as pb
 from extproc.observe import METADATA_NAMESPACE
 from extproc.recorder import TurnRecorder
@@ -32,13 +32,14 @@ from memory.adapters.sql.statements import Statement
 from memory.chat.completions import ChatRequest, read_chat_request
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, SentConversation, Turn, TurnStatus
+from memory.processes.background_parts import compactor_of
 from memory.processes.composition import open_parts_on
 from memory.processes.from_settings import vector_origin
 from memory.processes.kept_state import Process
 from memory.processes.working_set_parts import without_snapshots
-from memory.recall import stored_state
+from memory.recall import review
 from memory.runtime.metrics import Metrics
-from memory.runtime.telemetry import Telemetry
+from memory.runtime.tracing import Telemetry
 from memory.settings.loader import from_process
 
 ROUND_TRIPS_MAX = 3
@@ -188,7 +189,7 @@ async def opened(folder: Path, adapter: str) -> AsyncIterator[Product]:
         process = Process(settings, Telemetry(lambda: NOW, Metrics(CollectorRegistry())), is_hurried=True)
         origin = vector_origin(settings)
         parts = await open_parts_on(process, stack, store=store, embedder=embedder, origin=origin)
-        filter_, recorder = filter_on(parts, parts.template_compatibility(), parts.compactor())
+        filter_, recorder = filter_on(parts, parts.template_compatibility(), compactor_of(parts))
         await stack.enter_async_context(recorder)
         await parts.corpora.corpus("ann", waits=True)
         yield Product(filter_, recorder)
@@ -196,19 +197,19 @@ async def opened(folder: Path, adapter: str) -> AsyncIterator[Product]:
 
 KINDS = {
     "no identity": ([WHERE], "", ()),
-    "skipped": ([THANKS], "ann", ("turns_opening.insert_turn", "turn_log.finish_turn", "receipts.insert_receipt")),
+    "skipped": ([THANKS], "ann", ("turns_queue.insert_turn", "turn_log.finish_turn", "receipts.insert_receipt")),
     "searched": ([WHERE], "ann", ("notes.insert_note", "turn_log.finish_turn", "receipts.insert_receipt")),
-    "later": ([WHERE, ANSWER, LATER], "ann", ("turns_opening.insert_turn", "receipts.insert_receipt")),
+    "later": ([WHERE, ANSWER, LATER], "ann", ("turns_queue.insert_turn", "receipts.insert_receipt")),
 }
 
 
 @pytest.fixture
 def _nothing_happens_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """What goes along with another write is not written by itself."""
-    monkeypatch.setattr(stored_state, "READ_SECONDS_MAX", PATIENCE_SECONDS)
+    monkeypatch.setattr(review, "READ_SECONDS_MAX", PATIENCE_SECONDS)
     for module in (receipts, notes):
         monkeypatch.setattr(module, "IN_PASSING_SECONDS", PATIENCE_SECONDS)
-    monkeypatch.setattr(recording_beats, "BEAT_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(retrying_writes, "BEAT_SECONDS", PATIENCE_SECONDS)
 
 
 @pytest.mark.usefixtures("_nothing_happens_by_itself")

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
+from types import FrameType
+from typing import Any
+
 import pytest
 
-from memory.secrets.redaction import redact
+from memory.secrets.redaction import redact, secret_spans
 
 SEPARATORS = {
     "space": " ",
@@ -48,11 +53,7 @@ SECRETS = {
     "card": ("Please pay with 4111 1111 1111 1111", "4111 1111 1111 1111"),
     "account": ("It goes to DE54 3704 0044 0532 0172 19", "DE54 3704 0044 0532 0172 19"),
 }
-NUMBERS = {
-    "card": "Please pay with {} now",
-    "account": "It goes to {} now",
-    "person": "SSN {} now",
-}
+NUMBERS = {"card": "Please pay with {} now", "account": "It goes to {} now", "person": "SSN {} now"}
 WRITTEN = {"card": "4111 1111 1111 1111", "account": "DE54 3704 0044 0532 0172 19", "person": "536 90 4399"}
 TWINS = [
     "The commit 9fceb02d0ae598e95dc970b74767f19372d61af8 broke the build",
@@ -120,3 +121,58 @@ def test_the_rest_stays_byte_for_byte(told: str, kept: str) -> None:
 @pytest.mark.parametrize("twin", TWINS)
 def test_what_only_looks_like_a_secret_stays(twin: str) -> None:
     assert redact(twin) is twin
+
+
+# No text makes looking for secrets take more than its length
+
+
+# What a body of 1 MB could be made of: runs of one class, and what almost is a secret.
+PIECES = (
+    *("a", " ", "4111 ", "\n", "\\", '"', "**", "密码", "\u00a0\u200b", "aB1!", "1234-", "://a:b@", "&#1;", "\\u0041"),
+    *("my password is ", "my pin, and the password of ", "4111 1111 1111 1112 ", "DE54 3704 0044 0532 0172 18 "),
+    *(
+        "api_key=sk-proj-aB3dE5fG7h ",
+        "lumber ocean pigeon tennis orbit cradle the ",
+        "seed phrase: apple river ",
+        "word-Word-",
+    ),
+    *(
+        '{"key":"value12","n":1},',
+        "-----BEGIN PRIVATE KEY-----",
+        "[redacted password] ",
+        "code for the ",
+        "hunter2 is my password, ",
+    ),
+)
+SHORT, LONG = 4_000, 32_000  # characters: eight times as many
+
+
+def steps(text: str) -> int:
+    """Lines of our own that run while the text is looked through."""
+    counted: Counter[str] = Counter()
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        if "secrets" not in frame.f_code.co_filename:
+            return None
+        counted[event] += 1
+        return trace
+
+    sys.settrace(trace)
+    try:
+        redact(text)
+    finally:
+        sys.settrace(None)
+    return counted["line"]
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_eight_times_the_text_is_eight_times_the_work(piece: str) -> None:
+    redact(piece)  # what is read once
+    short, long = (steps((piece * length)[:length]) for length in (SHORT, LONG))
+    assert long <= 12 * short + 2_000
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_no_finder_hands_on_more_spans_than_the_text_has_characters(piece: str) -> None:
+    text = (piece * LONG)[:LONG]
+    assert len(secret_spans(text)) <= len(text)

@@ -6,8 +6,7 @@ import pytest
 
 from extproc.identity import IdentityMode, IdentityRules, RefusalReason, RefusedIdentity, identify
 from memory.model import Scope
-from memory.model.page_origins import origin_problem
-from memory.model.web_pages import TrustedPages
+from memory.model.web_pages import TrustedPages, origin_problem
 
 RULES = IdentityRules(pages=TrustedPages(("https://app.example", "http://10.0.0.7:3000")))
 FOREIGN = RefusedIdentity(RefusalReason.FOREIGN_PAGE)

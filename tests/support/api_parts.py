@@ -14,18 +14,18 @@ from prometheus_client import CollectorRegistry
 
 from memory.api.asgi import AsgiApp
 from memory.api.callers import USERS_ONLY, CallerRules, Callers
+from memory.api.identity import ServiceToken
 from memory.api.rest import create_app
-from memory.api.service_tokens import ServiceToken
-from memory.model import Receipt
+from memory.model import Message, Receipt, Scope, Turn, TurnStatus
 from memory.processes.composition import SYSTEM_CLOCK
 from memory.runtime.metrics import Metrics
-from memory.runtime.telemetry import Telemetry
-from memory.runtime.tracing import NO_TRACER, Tracer
+from memory.runtime.tracing import NO_TRACER, Telemetry, Tracer
 from memory.service.library import Library
 
 ANN = {"x-authz-user-id": "ann"}
 BOB = {"x-authz-user-id": "bob"}
 SECRET = "s3cret"
+ODD = "s 1/ü?#%2F"  # a session id as a client may choose it
 
 
 def service_token(name: str, token: str, *scopes: Any, users: set[str] | None = None) -> ServiceToken:
@@ -93,3 +93,19 @@ async def kept(parts: Parts, receipt: Receipt) -> None:
     parts.receipts.keep(receipt)
     while await parts.receipts.get(receipt.user_id, receipt.id) is None:
         await asyncio.sleep(0)
+
+
+async def tell(
+    parts: Parts, turn_id: str, text: str, *, user: str = "ann", session: str = "s1", agent: str = "", receipt: str = ""
+) -> None:
+    scope = Scope(user, session_id=session, agent_id=agent)
+    turn = Turn(turn_id, scope, parts.now, (Message("user", text),), receipt_id=receipt, trace_id=f"trace-{turn_id}")
+    await parts.turn_log.open(turn)
+    await parts.turn_log.finish(
+        turn_id, status=TurnStatus.CLOSED, answer=f"answer to {turn_id}", answered_at=parts.now + 0.5
+    )
+
+
+async def learn_all(parts: Parts) -> None:
+    while (lease := await parts.lease()) is not None:
+        await parts.learn(lease)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from memory.chat.api_shape import ApiShape
 from memory.chat.completions import COMPLETIONS
@@ -15,42 +15,26 @@ from memory.chat.responses import RESPONSES
 Message = Mapping[str, Any]
 
 
-class AskedShape(Protocol):
-    """Messages are those of chat completions, in whatever form a client of this API sends them."""
+@dataclass(frozen=True, slots=True)
+class AskedShape:
+    """Messages are those of chat completions, in whatever form a client of this API sends them: here, as they are."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def shape(self) -> ApiShape: ...
+    name: str
+    shape: ApiShape
 
     def body(self, messages: Sequence[Message], **more: Any) -> dict[str, Any]:
         """The body with these messages; `more` are further members."""
-        ...
-
-    def note(self, received: bytes, question: str) -> str:
-        """What stands in the prompt beside the messages of a client that sent no system message."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class AskedCompletions:
-    name: str = "completions"
-    shape: ApiShape = COMPLETIONS
-
-    def body(self, messages: Sequence[Message], **more: Any) -> dict[str, Any]:
         return {"model": "m", "messages": list(messages), **more}
 
     def note(self, received: bytes, question: str) -> str:
+        """What stands in the prompt beside the messages of a client that sent no system message."""
         messages = json.loads(received)["messages"]
         assert messages[-1] == {"role": "user", "content": question}
         return "\n".join(str(message["content"]) for message in messages if message["role"] == "system")
 
 
-@dataclass(frozen=True, slots=True)
-class AskedResponses:
-    name: str = "responses"
-    shape: ApiShape = RESPONSES
+class AskedResponses(AskedShape):
+    __slots__ = ()
 
     def body(self, messages: Sequence[Message], **more: Any) -> dict[str, Any]:
         return {"model": "m", "input": [item for message in messages for item in _items(message)], **more}
@@ -60,10 +44,8 @@ class AskedResponses:
         return _beside(question, body.get("instructions", ""), body["input"][-1]["content"])
 
 
-@dataclass(frozen=True, slots=True)
-class AskedMessages:
-    name: str = "messages"
-    shape: ApiShape = MESSAGES
+class AskedMessages(AskedShape):
+    __slots__ = ()
 
     def body(self, messages: Sequence[Message], **more: Any) -> dict[str, Any]:
         instructions = next((message["content"] for message in messages if message["role"] == "system"), None)
@@ -106,5 +88,7 @@ def _items(message: Message) -> Iterator[dict[str, Any]]:
         yield {"type": "function_call", "call_id": call["id"], **call["function"]}
 
 
-ASKED_COMPLETIONS, ASKED_RESPONSES, ASKED_MESSAGES = AskedCompletions(), AskedResponses(), AskedMessages()
+ASKED_COMPLETIONS = AskedShape("completions", COMPLETIONS)
+ASKED_RESPONSES = AskedResponses("responses", RESPONSES)
+ASKED_MESSAGES = AskedMessages("messages", MESSAGES)
 SHAPES: tuple[AskedShape, ...] = (ASKED_COMPLETIONS, ASKED_RESPONSES, ASKED_MESSAGES)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from extproc.supervisor import bootstrap
-from extproc.supervisor.bootstrap import EnvoyPlan
-from extproc.supervisor.envoy_tracing import COLLECTOR_CLUSTER
-from extproc.supervisor.token_verification import FILTER, KEYS_CLUSTER
+from extproc.supervisor.bootstrap import COLLECTOR_CLUSTER, JWT_FILTER, KEYS_CLUSTER, EnvoyPlan
 
-OUR_FILTERS = ("memory.observe", "memory.inject", FILTER)
+OUR_FILTERS = ("memory.observe", "memory.inject", JWT_FILTER)
 OUR_CLUSTERS = ("memory_observe", "memory_inject", "memory_api", KEYS_CLUSTER, COLLECTOR_CLUSTER)
 
 

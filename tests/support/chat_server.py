@@ -9,6 +9,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from aiohttp import web
+from served_app import served_here
+
+CHUNK_BYTES = 1 << 16
 
 
 class Cut(str):
@@ -58,27 +61,8 @@ class FakeModelServer:
             raise
 
     async def _written(self, request: web.Request) -> web.StreamResponse:
-        if self.drips:
-            response = web.StreamResponse()
-            await response.prepare(request)
-            while True:
-                await response.write(b" ")
-                await asyncio.sleep(0.02)
-        if self.breaks_off:
-            response = web.StreamResponse()
-            await response.prepare(request)
-            await response.write(b'{"choices": [')
-            assert request.transport is not None
-            request.transport.abort()
-            return response
-        if self.body is not None:
-            response = web.StreamResponse(status=self.status)
-            await response.prepare(request)
-            for start in range(0, len(self.body), 1 << 16):
-                await response.write(self.body[start : start + (1 << 16)])
-                self.sent_bytes += 1 << 16
-            await response.write_eof()
-            return response
+        if self.drips or self.breaks_off or self.body is not None:
+            return await self._raw(request)
         content = self.content if self.says is None else self.says(self.asked[-1])
         finish = "length" if isinstance(content, Cut) else "stop"
         choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": finish}
@@ -88,6 +72,24 @@ class FakeModelServer:
             content_type="application/json",
             body=json.dumps({"id": "c", "object": "chat.completion", "choices": [choice], "usage": usage}).encode(),
         )
+
+    async def _raw(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(status=self.status)
+        await response.prepare(request)
+        while self.drips:
+            await response.write(b" ")
+            await asyncio.sleep(0.02)
+        if self.breaks_off:
+            await response.write(b'{"choices": [')
+            assert request.transport is not None
+            request.transport.abort()
+            return response
+        body = self.body or b""
+        for start in range(0, len(body), CHUNK_BYTES):
+            await response.write(body[start : start + CHUNK_BYTES])
+            self.sent_bytes += CHUNK_BYTES
+        await response.write_eof()
+        return response
 
     async def models(self, _request: web.Request) -> web.Response:
         return web.json_response({"object": "list", "data": [{"id": "scripted", "object": "model"}]})
@@ -99,11 +101,6 @@ async def running_chat_server(port: int = 0, *, prefix: str = "") -> AsyncIterat
     app = web.Application()
     app.router.add_post(f"{prefix}/v1/chat/completions", server.answer)
     app.router.add_get(f"{prefix}/v1/models", server.models)
-    runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", port, reuse_address=True).start()
-    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}{prefix}"
-    try:
+    async with served_here(app, port) as url:
+        server.url = url + prefix
         yield server
-    finally:
-        await runner.cleanup()

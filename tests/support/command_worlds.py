@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from postgres_server import postgres_server
@@ -17,9 +18,7 @@ from extproc.cli import memproxy
 from memory.processes import composition
 
 NOBODY = "http://127.0.0.1:1"  # no memories are needed
-URLS: dict[str, Callable[[], str]] = {
-    "postgres": lambda: postgres_server().url,
-}
+URLS: dict[str, Callable[[], str]] = {"postgres": lambda: postgres_server().url}
 
 
 def run(*words: object, code: int = 0, answer: str | None = None, **environment: str) -> Result:
@@ -30,6 +29,18 @@ def run(*words: object, code: int = 0, answer: str | None = None, **environment:
         result = runner.invoke(memproxy, [str(word) for word in words], input=answer, catch_exceptions=False)
     assert result.exit_code == code, result.output
     return result
+
+
+def told(*words: object, **options: Any) -> dict[str, Any]:
+    """The JSON that the command prints. `options`: of `run`."""
+    found: dict[str, Any] = json.loads(run(*words, "--json", **options).stdout)
+    return found
+
+
+def memories_of(url: str, user: str, *words: object) -> list[dict[str, Any]]:
+    """As `list` shows them."""
+    found: list[dict[str, Any]] = told("list", "--user", user, "--api", url, *words)["memories"]
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import httpx
+from argparse import ArgumentParser
 
-BODY_FLAGS = {"-d", "--data-binary"}
-FLAGS_WITH_VALUE = BODY_FLAGS | {"-H", "-X"}
-FLAGS = {"-i", "-N"}
+import httpx
 
 
 class Curl:
     """What curl would send. `unknown`: options that this class does not know."""
 
     def __init__(self, words: list[str]) -> None:
-        given = iter(words[1:])
-        self.method, self.body, self.url = "", "", ""
-        self.headers: dict[str, str] = {}
-        self.unknown: list[str] = []
-        for word in given:
-            value = next(given) if word in FLAGS_WITH_VALUE else ""
-            if word == "-X":
-                self.method = value
-            elif word == "-H":
-                name, _, content = value.partition(": ")
-                self.headers[name] = content
-            elif word in BODY_FLAGS:
-                self.body = value
-            elif not word.startswith("-"):
-                self.url = word
-            elif word not in FLAGS:
-                self.unknown.append(word)
-        self.method = self.method or ("POST" if self.body else "GET")
+        parser = ArgumentParser(add_help=False, allow_abbrev=False)
+        parser.add_argument("-i", "-N", action="store_true")
+        parser.add_argument("-X", dest="method")
+        parser.add_argument("-H", dest="headers", action="append", default=[])
+        parser.add_argument("-d", "--data-binary", dest="body", default="")
+        parser.add_argument("url", nargs="?", default="")
+        given, self.unknown = parser.parse_known_args(words[1:])
+        self.body, self.url = given.body, given.url
+        self.method = given.method or ("POST" if self.body else "GET")
+        self.headers = dict(header.split(": ", 1) for header in given.headers)
 
     def send(self) -> httpx.Response:
         return httpx.request(self.method, self.url, headers=self.headers, content=self.body or None, timeout=130)

@@ -30,11 +30,9 @@ from extproc.large_bodies import LargeBodies
 from extproc.recorder import ModelLessons, TurnRecorder
 from extproc.resent_history import RecordingPolicy
 from extproc.server import Filter, edge_trust, error_boundary, serve
-from extproc.supervisor.bootstrap import EnvoyPlan, render
+from extproc.supervisor.bootstrap import EnvoyPlan, render_unchecked
 from extproc.supervisor.locks_and_ports import reserve_port
 from memory.adapters.models.upstream_models import UpstreamModels
-from memory.adapters.sql.model_capabilities import SqlModelCapabilities
-from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.chat.completions import ChatRequest
 from memory.model import Note, Placement, RecallStatus, Role, Scope, Turn
 from memory.ports import ChatTemplates, Clock, ModelCapabilities, TurnLog
@@ -43,7 +41,7 @@ from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.recall.pipeline import RecallOutcome
 from memory.recall.signals.upstream import UpstreamSignals
 from memory.runtime.metrics import Metrics
-from memory.runtime.telemetry import Telemetry
+from memory.runtime.tracing import Telemetry
 from memory.secrets.redaction import redact
 from memory.settings import MemorySettings, Settings
 
@@ -209,20 +207,19 @@ class FilterStack:
 
     async def wait_for_filters(self, count: int) -> None:
         """Until Envoy itself believes that so many filters are healthy, in both roles."""
-        async with httpx.AsyncClient(
-            base_url=f"http://127.0.0.1:{self.settings.envoy_admin_port}", trust_env=False
-        ) as admin:
+        async with asyncio.timeout(READY_SECONDS):
             for role in ("inject", "observe"):
-                gauge = f"cluster.memory_{role}.membership_healthy"
-                await _until(lambda gauge=gauge: _shows(admin, gauge, count))
+                while await self.healthy(role) != count:
+                    await asyncio.sleep(0.05)
 
-    async def healthy(self, role: str) -> int:
-        """How many filters Envoy believes to be healthy in this role."""
-        async with httpx.AsyncClient(
-            base_url=f"http://127.0.0.1:{self.settings.envoy_admin_port}", trust_env=False
-        ) as admin:
-            page = await admin.get("/stats", params={"filter": f"^cluster.memory_{role}.membership_healthy$"})
-        return int(page.text.rpartition(":")[2])
+    async def healthy(self, role: str) -> int | None:
+        """How many filters Envoy believes to be healthy in this role; None before it knows."""
+        async with httpx.AsyncClient(base_url=self.admin_url, trust_env=False) as admin:
+            try:
+                page = await admin.get("/stats", params={"filter": f"^cluster.memory_{role}.membership_healthy$"})
+            except httpx.TransportError:
+                return None
+        return int(page.text.rpartition(":")[2]) if page.text.strip() else None
 
     async def turns(self, user_id: str, *, until: int = 0) -> list[Turn]:
         """The record of a user, once it has `until` turns that are no longer open."""
@@ -246,13 +243,12 @@ async def running_stack(
     filters: int = 1,
     rewrite: tuple[bytes, bytes] = (b"", b""),
     is_patient: bool = True,
-    data_dir: Path | None = None,
     secret: str = "",
     addresses: tuple[HostAndPort, ...] = (),
     memory: Mapping[str, Any] = MappingProxyType({}),
     **settings: Any,
 ) -> AsyncIterator[FilterStack]:
-    """Envoy, `filters` filters and a SQLite turn log, in `data_dir` where one is given.
+    """Envoy, `filters` filters and a SQLite turn log.
 
     `rewrite` replaces a piece of Envoy's rendered configuration. Where it is patient, Envoy waits `PATIENT_SECONDS`
     for a filter, not what the product waits. `secret`: what calls of the filters must bring.
@@ -260,8 +256,7 @@ async def running_stack(
     """
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stack-")))
-        process = await stack.enter_async_context(sqlite_deployment(data_dir or folder).start())
-        database = await stack.enter_async_context(SqliteDatabase((data_dir or folder) / "traits.sqlite"))
+        process = await stack.enter_async_context(sqlite_deployment(folder).start())
         templates = await stack.enter_async_context(UpstreamModels(upstream))
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         reserved = [stack.enter_context(reserve_port("127.0.0.1", 0, setting="a port of the test")) for _ in range(2)]
@@ -275,7 +270,7 @@ async def running_stack(
         )
         sockets = () if addresses else tuple(folder / f"f{number}.sock" for number in range(filters))
         plan = EnvoyPlan(given, sockets, addresses)
-        recall = ScriptedRecall(SqlModelCapabilities(database, clock=CLOCK))
+        recall = ScriptedRecall(process.capabilities)
         recall.begin()
         windows = KnownWindows(UpstreamModels(""), clock=CLOCK)
         running = FilterStack(plan, recall, process.log, templates, windows, Metrics(CollectorRegistry()), tasks)
@@ -284,7 +279,7 @@ async def running_stack(
             running.start_filter(target, secret=secret)
         stack.callback(lambda: [one.until.set() for one in running.filters])
         config = folder / "envoy.json"
-        rendered = render(plan).replace(*rewrite) if rewrite[0] else render(plan)
+        rendered = render_unchecked(plan).replace(*rewrite) if rewrite[0] else render_unchecked(plan)
         config.write_bytes(_patient(rendered) if is_patient else rendered)
         await stack.enter_async_context(running_envoy(config))
         await running.wait_for_filters(len(targets))
@@ -309,21 +304,6 @@ async def running_envoy(config: Path) -> AsyncIterator[None]:
 
 
 def _patient(rendered: bytes) -> bytes:
-    patient, waits = re.subn(rb'([mM]essageTimeout":) "[^"]+"', rb'\1 "%gs"' % PATIENT_SECONDS, rendered)
+    patient, waits = re.subn(rb'(message_timeout":) "[^"]+"', rb'\1 "%gs"' % PATIENT_SECONDS, rendered)
     assert waits, "Envoy's configuration has other names for them"
     return patient
-
-
-async def _shows(admin: httpx.AsyncClient, gauge: str, value: int) -> bool:
-    try:
-        answer = await admin.get("/stats", params={"filter": f"^{gauge}$"})
-    except httpx.TransportError:
-        return False
-    return answer.text.strip() == f"{gauge}: {value}"
-
-
-async def _until(is_true: Any) -> None:
-    deadline = time.monotonic() + READY_SECONDS
-    while not await is_true():
-        assert time.monotonic() < deadline, "Envoy does not see its filters"
-        await asyncio.sleep(0.05)

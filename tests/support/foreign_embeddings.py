@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from aiohttp import web
+from served_app import served_here
 
 DIMENSION = 384
 
@@ -57,13 +58,6 @@ async def running_foreign_embeddings(port: int = 0, *, dimension: int = DIMENSIO
     server = ForeignEmbeddings(dimension)
     app = web.Application()
     app.router.add_post("/v1/embeddings", server.answer)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", port, reuse_address=True)
-    await site.start()
-    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    try:
+    async with served_here(app, port) as server.url:
         yield server
-    finally:
         server.may_answer.set()
-        await runner.cleanup()

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
-from absent_stores import request_stores
 from hashing_embedder import HashingEmbedder
 from plain_reader import PlainReader
 from prometheus_client import CollectorRegistry
@@ -29,8 +28,10 @@ from memory.ports import MemoryBank, MemoryFilter, StatementReader, UserLedger
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.working_set.corpus_memories import CorpusMemories
 from memory.runtime.metrics import Metrics
-from memory.runtime.telemetry import Telemetry
+from memory.runtime.tracing import Telemetry
 from memory.service.erasure import Erasure
+
+WATCHED_STORES = ("notes", "receipts", "usage_counts", "profiles", "summaries", "opt_outs")
 
 
 class Faults:
@@ -165,7 +166,7 @@ class Bench:
 
         `readers`: instead of both, and nothing stands between them and the worker.
         """
-        through = (faults or Faults()).around
+        through, stores = (faults or Faults()).around, process.stores
         ready = through(reader or PlainReader())
         return Worker(
             turn_log=through(process.log),
@@ -175,11 +176,7 @@ class Bench:
                 through(self.embedder),
                 through(AtHand(self.store if self.has_sets else None, process.ledger)),
             ),
-            stores=request_stores(
-                *map(through, (process.notes, process.receipts, process.usage_counts, process.profiles)),
-                summaries=through(process.summaries),
-                opt_outs=through(process.opt_outs),
-            ),
+            stores=replace(stores, **{name: through(getattr(stores, name)) for name in WATCHED_STORES}),
             readers=readers or Readers(ready, None if model is None else through(model)),
             telemetry=Telemetry(self.deployment.clock, self.metrics, lambda: jitter),
             settings=settings,
@@ -254,17 +251,16 @@ class Bench:
 
 
 class Moody(PlainReader):
-    """A model that meets one trouble after the other, then reads; `at`: when it was asked."""
+    """A model that meets one trouble after the other with ann's turns, then reads; `at`: when it was asked."""
 
-    def __init__(self, bench: Bench, *troubles: Exception, user: str = "ann") -> None:
+    def __init__(self, bench: Bench, *troubles: Exception) -> None:
         super().__init__()
         self.at: list[float] = []
         self._clock = bench.deployment.clock
         self._troubles = list(troubles)
-        self._user = user
 
     async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
-        if turns[0].scope.user_id == self._user:
+        if turns[0].scope.user_id == "ann":
             self.at.append(self._clock())
             if self._troubles:
                 raise self._troubles.pop(0)

@@ -12,14 +12,15 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
+from turn_logs import a_turn
 
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore
@@ -28,15 +29,14 @@ from memory.adapters.sql.postgres_database import PostgresDatabase
 from memory.adapters.sql.postgres_pool import PostgresAddress
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
-from memory.model import Memory, Message, Scope, Turn, TurnStatus
+from memory.model import Memory, TurnStatus
 from memory.ports import MemoryFilter, TurnLog, UserLedger
 from memory.processes.composition import SYSTEM_CLOCK
 from memory.runtime.metrics import Metrics
 
 MEMPROXY = str(Path(sys.executable).parent / "memproxy")
-WARM_SECONDS_MAX = 60.0
+WARM_SECONDS_MAX = LEARNT_SECONDS_MAX = 60.0
 DIMENSION = 384
-CONFIG_FILE = "memproxy.yaml"
 
 
 @dataclass
@@ -86,25 +86,16 @@ class LearningProcesses:
 
     def config(self, settings: Mapping[str, Any], *, metrics_port: int = 0) -> Path:
         """The configuration file: these parts, and the settings of the test on top (`memory` is merged)."""
-        file = self.folder / CONFIG_FILE
-        memory = {
-            "milvus": {"collection": self.collection},
-            **settings.get("memory", {}),
-        }
+        file = self.folder / "memproxy.yaml"
         shown = {"metrics_host": "127.0.0.1", "metrics_port": metrics_port} if metrics_port else {}
-        file.write_text(
-            yaml.safe_dump(
-                {
-                    "data_dir": str(self.folder),
-                    "run_dir": str(self.folder),
-                    "milvus_uri": self.milvus.uri,
-                    "database_url": self.database_url,
-                    **settings,
-                    **shown,
-                    "memory": memory,
-                }
-            )
-        )
+        parts = {
+            "data_dir": str(self.folder),
+            "run_dir": str(self.folder),
+            "milvus_uri": self.milvus.uri,
+            "database_url": self.database_url,
+        }
+        memory = {"milvus": {"collection": self.collection}, **settings.get("memory", {})}
+        file.write_text(yaml.safe_dump({**parts, **settings, **shown, "memory": memory}))
         return file
 
     def start_worker(self, settings: Mapping[str, Any] | None = None, *, metrics_port: int = 0) -> WorkerProcess:
@@ -136,16 +127,8 @@ class Records:
         self, turn_id: str, user: str, text: str, *, at: float, session: str = "s1", answer: str = "Noted."
     ) -> None:
         """A finished turn."""
-        turn = Turn(
-            id=turn_id,
-            scope=Scope(user, session_id=session),
-            at=at,
-            messages=(Message("user", text),),
-            status=TurnStatus.CLOSED,
-            answer=answer,
-            answered_at=at,
-        )
-        await self.turn_log.append(turn)
+        turn = a_turn(turn_id, user=user, session=session, status=TurnStatus.CLOSED, at=at, text=text)
+        await self.turn_log.append(replace(turn, answer=answer, answered_at=at))
 
     async def memories(self, user: str) -> list[Memory]:
         """Of any status."""
@@ -155,9 +138,9 @@ class Records:
     async def pending(self, user: str) -> int:
         return (await self.turn_log.backlog(user, opened_before=1e12)).pending
 
-    async def learnt(self, *users: str, seconds: float = 60.0) -> None:
+    async def learnt(self, *users: str) -> None:
         """Return once nothing of these users is pending. What was given up is not learnt: a dead window fails."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + LEARNT_SECONDS_MAX
         for user in users:
             while waiting := await self.pending(user):
                 assert time.monotonic() < deadline, f"{waiting} turns of {user} are still not learnt"
@@ -172,26 +155,21 @@ class Records:
 @asynccontextmanager
 async def records_of(parts: LearningProcesses) -> AsyncIterator[Records]:
     address = MilvusAddress(parts.milvus.uri, parts.collection, DIMENSION)
+    url, file = parts.database_url, parts.folder / "turns.sqlite"
     async with (
-        _turn_log_of(parts) as (turn_log, ledger),
+        PostgresDatabase(PostgresAddress(url)) if url else SqliteDatabase(file) as database,
         MilvusStore(address, metrics=Metrics(CollectorRegistry())) as store,
     ):
-        yield Records(turn_log, ledger, store)
-
-
-@asynccontextmanager
-async def _turn_log_of(parts: LearningProcesses) -> AsyncIterator[tuple[TurnLog, UserLedger]]:
-    url, file = parts.database_url, parts.folder / "turns.sqlite"
-    async with PostgresDatabase(PostgresAddress(url)) if url else SqliteDatabase(file) as database:
-        yield SqlTurnLog(database, clock=SYSTEM_CLOCK), SqlUserLedger(database, clock=SYSTEM_CLOCK)
+        yield Records(SqlTurnLog(database, clock=SYSTEM_CLOCK), SqlUserLedger(database, clock=SYSTEM_CLOCK), store)
 
 
 @contextmanager
 def running_learning_processes(folder: Path) -> Iterator[LearningProcesses]:
-    """The store, up. Everything is killed at the end."""
+    """The store, up. It is killed at the end."""
     (folder / "milvus").mkdir(parents=True, exist_ok=True)
     milvus = MilvusLiteServer(folder / "milvus")
-    with ExitStack() as stack:
-        stack.callback(milvus.kill)
-        milvus.start()
+    milvus.start()
+    try:
         yield LearningProcesses(folder, milvus)
+    finally:
+        milvus.kill()

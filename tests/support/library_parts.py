@@ -5,33 +5,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from absent_stores import request_stores
 from hashing_embedder import HashingEmbedder
-from token_counts import counted_tokens
+from product_parts import product_parts
 
 from memory.adapters.evaluation_reports import FolderOfReports
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.sql.compacted_states import SqlCompactedStates
-from memory.adapters.sql.erasures import SqlErasures
-from memory.adapters.sql.idempotency_keys import SqlIdempotencyKeys
-from memory.adapters.sql.ledger import SqlUserLedger
-from memory.adapters.sql.notes import SqlNoteBook
-from memory.adapters.sql.opt_outs import SqlOptOuts
-from memory.adapters.sql.profiles import SqlProfiles
-from memory.adapters.sql.projects import SqlProjects
-from memory.adapters.sql.receipts import SqlReceipts
-from memory.adapters.sql.session_summaries import SqlSummaries
-from memory.adapters.sql.sqlite_database import SqliteDatabase
-from memory.adapters.sql.turn_log import SqlTurnLog
-from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.model import Candidate, Change, ChangeKind, Memory, Message, RequestOptions, Scope
 from memory.model.evaluation_reports import EvaluationReport, ReportHead, ReportTable
 from memory.ports import LearnDue, Lease, MemoryBank, MemoryFilter
-from memory.secrets.redaction import redact
+from memory.processes import composition
 from memory.service.library import Library
 from memory.service.operator import OperatorSources
 from memory.service.requests import FlushTiming, Intake
@@ -62,26 +46,19 @@ class PlainSearch:
         return await self._store.search(where, vectors[0], limit=options.retrieval_limit or 20)
 
 
-@dataclass
 class Parts:
-    """The clock stands still until a test sets `now`."""
+    """`now`: what the clock shows until a test sets it."""
 
-    embedder: HashingEmbedder
-    store: InMemoryStore
-    ledger: SqlUserLedger
-    turn_log: SqlTurnLog
-    notes: SqlNoteBook
-    states: SqlCompactedStates
-    receipts: SqlReceipts
-    usage_counts: SqlUsageCounts
-    profiles: SqlProfiles
-    summaries: SqlSummaries
-    opt_outs: SqlOptOuts
-    erasures: SqlErasures
-    reports: FolderOfReports
-    searcher: PlainSearch
-    library: Library
-    now: float = NOW
+    def __init__(
+        self, own: composition.Parts, library: Library, searcher: PlainSearch, reports: FolderOfReports
+    ) -> None:
+        state, stores = own.state, own.stores
+        self.embedder, self.store, self.ledger = own.embedder, own.store, own.ledger
+        self.turn_log, self.states, self.summaries = state.turn_log, state.states, state.summaries
+        self.notes, self.receipts, self.usage_counts = stores.notes, stores.receipts, stores.usage_counts
+        self.profiles, self.opt_outs, self.erasures = stores.profiles, stores.opt_outs, stores.erasures
+        self.library, self.searcher, self.reports = library, searcher, reports
+        self.now = NOW
 
     async def lease(self) -> Lease | None:
         return await self.turn_log.lease(now=self.now + 1, seconds=30, due=LearnDue())
@@ -108,7 +85,7 @@ class Parts:
         """Rows as learning leaves them, whatever their status."""
         for memory in memories:
             vector = await self.embedder.embed([memory.content], is_urgent=False)
-            await self.store.apply(memory.user_id, [Change(ChangeKind.CREATE, memory)], np.asarray(vector))
+            await self.store.apply(memory.user_id, [Change(ChangeKind.CREATE, memory)], vector)
 
 
 def without_hunter2(text: str) -> str:
@@ -124,39 +101,24 @@ def report(name: str, *, at: float, rows: tuple[tuple[str, ...], ...] = ()) -> E
 async def library_parts(folder: Path, *, intake_redact: Callable[[str], str] = without_hunter2) -> AsyncIterator[Parts]:
     embedder = HashingEmbedder()
     store = InMemoryStore(dimension=embedder.dimension)
-    searcher = PlainSearch(embedder, store)
+    searcher, reports = PlainSearch(embedder, store), FolderOfReports(folder / "reports")
     ids = (f"id-{number:06}" for number in itertools.count())
-    async with SqliteDatabase(folder / "turns.sqlite") as database:
 
-        def clock() -> float:
-            return parts.now
+    def clock() -> float:
+        return parts.now if parts else NOW
 
-        ledger = SqlUserLedger(database, clock=clock)
-        turn_log = SqlTurnLog(database, clock=clock)
-        notes, states = SqlNoteBook(database), SqlCompactedStates(database)
-        receipts = SqlReceipts(database, clock=clock, redact=redact)
-        usage_counts, profiles = SqlUsageCounts(database), SqlProfiles(database)
-        summaries, opt_outs, erasures = SqlSummaries(database), SqlOptOuts(database), SqlErasures(database)
-        reports = FolderOfReports(folder / "reports")
+    parts: Parts | None = None
+    async with product_parts(folder, store, embedder, clock=clock) as own:
         library = Library(
-            memories=MemoryBank(store, ledger, embedder),
-            turn_log=turn_log,
-            stores=request_stores(
-                *(notes, receipts, usage_counts, profiles, states, summaries),
-                idempotency=SqlIdempotencyKeys(database),
-                opt_outs=opt_outs,
-                erasures=erasures,
-                projects=SqlProjects(database),
-            ),
+            memories=MemoryBank(store, own.ledger, embedder),
+            turn_log=own.state.turn_log,
+            stores=own.stores,
             searcher=searcher,
             sources=OperatorSources(reports),
             intake=Intake(
-                *(clock, lambda: next(ids), intake_redact, counted_tokens()),
+                *(clock, lambda: next(ids), intake_redact, own.tokens),
                 flush_timing=FlushTiming(reply_delay=0.01, poll=0.005, longest=0.5, retry=0.1),
             ),
         )
-        parts = Parts(
-            *(embedder, store, ledger, turn_log, notes, states, receipts, usage_counts, profiles, summaries),
-            *(opt_outs, erasures, reports, searcher, library),
-        )
+        parts = Parts(own, library, searcher, reports)
         yield parts

@@ -14,6 +14,9 @@ from typing import Any
 
 import msgspec
 
+from memory.model import CompactedState, Conversation, Message, Scope
+from memory.ports import ResentHistory
+
 TURNS = 200
 SYSTEM = "You are a helpful assistant. Answer in full sentences."
 
@@ -62,6 +65,13 @@ class LongChat:
         for question, answer in self.turns():
             history += [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
         return history
+
+    def resent(self, end: int, user_id: str, state: tuple[str, CompactedState] | None = None) -> ResentHistory:
+        """The first messages, as a client sends them again. Keys are "k1", "k3", …"""
+        messages = self.messages()[:end]
+        talk = Conversation(tuple(Message(one["role"], one["content"]) for one in messages))
+        keys = {index: f"k{index}" for index, one in enumerate(messages) if one["role"] == "user"}
+        return ResentHistory(Scope(user_id), talk, keys, lambda: range(len(messages)), 1_750_000_000.0, state)
 
 
 FIRST = msgspec.json.decode((Path(__file__).parents[1] / "data" / "long_chat.json").read_bytes(), type=LongChat)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import uvicorn
 from api_parts import app_of
 from library_parts import Parts
 from mcp import Client
@@ -16,6 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from project_world import ProjectWorld
 from prometheus_client import CollectorRegistry
+from served_app import asgi_here
 
 from memory.api.callers import USERS_ONLY, CallerRules, Callers
 from memory.api.mcp import MemoryMcp
@@ -33,15 +32,9 @@ async def serving(
     callers = Callers(identity_mode=identity, edge_secret=secret, metrics=metrics, rules=rules)
     mcp = McpOnDemand(lambda: MemoryMcp(parts.library, callers, metrics))
     app = app_of(parts.library, callers=callers, metrics=metrics, routes=mcp.routes)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", log_level="error"))
     with unwrapped():
-        async with mcp.running(), asyncio.TaskGroup() as group:
-            group.create_task(server.serve())
-            while not server.started:
-                await asyncio.sleep(0.01)
-            port = server.servers[0].sockets[0].getsockname()[1]
-            yield f"http://127.0.0.1:{port}"
-            server.should_exit = True
+        async with mcp.running(), asgi_here(app) as url:
+            yield url
 
 
 @asynccontextmanager

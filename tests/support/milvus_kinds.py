@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
 
 import pytest
+from milvus_lite_server import RealMilvus
 from milvus_standalone import MILVUS_SERVER, SERVER_IN_SOAK, MilvusServer
-from pymilvus import MilvusClient
 
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore, MilvusTimeouts
 from memory.errors import Unavailable
-from memory.model import VectorOrigin
 
 MILVUS_LITE = "Milvus Lite"
 PREPARE_SECONDS_MAX = 60.0
 PATIENT = MilvusTimeouts(search=30.0, read=50.0, write=50.0)  # a busy server takes seconds to make a collection
 MILVUS_KINDS = (MILVUS_LITE, pytest.param(MILVUS_SERVER, marks=pytest.mark.soak(SERVER_IN_SOAK)))
-
-
-class RealMilvus(Protocol):
-    """A running server of either kind."""
-
-    @property
-    def uri(self) -> str: ...
-
-    def address(self, collection: str, dimension: int, origin: VectorOrigin | None = None) -> MilvusAddress: ...
-
-    def client(self) -> MilvusClient: ...
 
 
 def empty_address(server: RealMilvus, collection: str, dimension: int) -> MilvusAddress:
@@ -65,5 +52,4 @@ async def prepared(store: MilvusStore) -> MilvusStore:
 
 def real_milvus(request: pytest.FixtureRequest, kind: str) -> RealMilvus:
     """The shared server of that kind, started if needed."""
-    server: RealMilvus = request.getfixturevalue("milvus_server" if kind == MILVUS_SERVER else "milvus_lite")
-    return server
+    return request.getfixturevalue("milvus_server" if kind == MILVUS_SERVER else "milvus_lite")

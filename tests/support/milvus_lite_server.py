@@ -12,33 +12,43 @@ from pathlib import Path
 from pymilvus import MilvusClient
 from served_app import free_port
 
-from memory.adapters.milvus.connection import CHANNEL_OPTIONS, MilvusAddress
+from memory.adapters.milvus.connection import CHANNEL_OPTIONS, MilvusAccess, MilvusAddress
 from memory.model import VectorOrigin
 
 START_SECONDS_MAX = 30.0
 
 
-class MilvusLiteServer:
-    """`start` may be called again after `kill`: same port, same data."""
+class RealMilvus:
+    """A server in a process of its own. `access`: with what its clients come."""
 
-    def __init__(self, data_dir: Path, *, port: int = 0) -> None:
-        self._data_dir = data_dir
-        self.port = port or free_port()
+    access = MilvusAccess()
+
+    def __init__(self) -> None:
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def uri(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def address(self, collection: str, dimension: int, origin: VectorOrigin | None = None) -> MilvusAddress:
-        return MilvusAddress(self.uri, collection, dimension, origin=origin)
-
-    def client(self) -> MilvusClient:
-        return MilvusClient(self.uri, timeout=60, grpc_options=CHANNEL_OPTIONS)  # a busy machine is slow to connect
-
     @property
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
+
+    def address(self, collection: str, dimension: int, origin: VectorOrigin | None = None) -> MilvusAddress:
+        return MilvusAddress(self.uri, collection, dimension, origin=origin, access=self.access)
+
+    def client(self) -> MilvusClient:
+        """A busy machine is slow to connect."""
+        return MilvusClient(self.uri, token=self.access.token, timeout=60, grpc_options=CHANNEL_OPTIONS)
+
+
+class MilvusLiteServer(RealMilvus):
+    """`start` may be called again after `kill`: same port, same data."""
+
+    def __init__(self, data_dir: Path) -> None:
+        super().__init__()
+        self._data_dir = data_dir
 
     def start(self) -> None:
         words = [str(Path(sys.executable).parent / "memproxy"), "milvus-lite", "server"]

@@ -18,12 +18,11 @@ from pathlib import Path
 
 import grpc
 import pytest
-from pymilvus import MilvusClient
+from milvus_lite_server import RealMilvus
 from pymilvus.grpc_gen import milvus_pb2
 from served_app import free_port
 
-from memory.adapters.milvus.connection import MilvusAccess, MilvusAddress
-from memory.model import VectorOrigin
+from memory.adapters.milvus.connection import MilvusAccess
 
 MILVUS_SERVER = "Milvus server"  # how parameters of tests name it
 SERVER_IN_SOAK = "a Milvus server takes a gigabyte and both cores"
@@ -38,32 +37,20 @@ LEASE_SECONDS = 60  # a server that is not run for longer gives up its place, an
 CANNOT_ISOLATE = 3  # as in milvus_standalone_relay.py
 
 
-class MilvusServer:
+class MilvusServer(RealMilvus):
     """`start` may be called again after `kill`: same port, same data; it takes its place back after `lease_seconds`."""
 
+    access = MilvusAccess(token=TOKEN)
+
     def __init__(self, folder: Path, *, lease_seconds: int = LEASE_SECONDS) -> None:
+        super().__init__()
         self._folder = folder
         self._lease_seconds = lease_seconds
-        self.port, self.tls_port = free_port(), free_port()
-        self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def uri(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        self.tls_port = free_port()
 
     @property
     def tls_uri(self) -> str:
         return f"https://localhost:{self.tls_port}"
-
-    @property
-    def is_running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
-
-    def address(self, collection: str, dimension: int, origin: VectorOrigin | None = None) -> MilvusAddress:
-        return MilvusAddress(self.uri, collection, dimension, origin=origin, access=MilvusAccess(token=TOKEN))
-
-    def client(self) -> MilvusClient:
-        return MilvusClient(self.uri, token=TOKEN)
 
     def start(self) -> None:
         """Skips the test, saying why, where the server is not installed or cannot be isolated."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memory.adapters.sql.chains import SqlResponseChains
 from memory.adapters.sql.chat_states import SqlChatStates
 from memory.adapters.sql.notes import SqlNoteBook
+from memory.adapters.sql.requests_by_name import SqlResponseChains
 from memory.model import PastNote
 from memory.ports import ChatStateQuery, NoteBook
 

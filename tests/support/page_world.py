@@ -9,19 +9,17 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import socket
-import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-import uvicorn
 from api_parts import app_of, service_token
 from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
+from served_app import asgi_here, in_own_loop
 
 from memory.adapters.http_probe import http_probe
 from memory.api.callers import CallerRules
@@ -45,8 +43,7 @@ from memory.model.token_claims import ClaimNames
 from memory.ports import LearnDue
 from memory.processes import composition
 from memory.processes.deployment_parts import SeenParts
-from memory.service.library import Library
-from memory.settings import loader
+from memory.settings import Settings, loader
 
 OPERATOR, PROGRAM = "mpt_operator-0123456789", "mpt_program-0123456789"
 MODES = ("development", "header", "jwt")
@@ -129,62 +126,31 @@ def page_world(folder: Path, milvus: MilvusLiteServer, collection: str) -> Itera
     (folder / "data").mkdir()
     config = folder / "memproxy.yaml"
     config.write_text(json.dumps({"memory": {"milvus": {"collection": collection}}}), encoding="utf-8")
-    models = loader.from_process(None, {}).models_path
     places = {
         "data_dir": str(folder / "data"),
         "run_dir": str(folder),
-        "models_dir": str(models),
+        "models_dir": str(loader.from_process(None, {}).models_path),
         "milvus_uri": milvus.uri,
         "envoy_admin_port": "1",  # where nobody answers
     }
-    settings = loader.load(config, places, {})
-    started: list[PageWorld] = []
-    is_up, is_over = threading.Event(), asyncio.Event()
-
-    async def serve(listeners: dict[str, socket.socket]) -> None:
-        async with composition.open_parts(settings) as parts, http_probe() as probe:
-            await parts.store.prepare()
-            seen = SeenParts(settings, probe, parts.state.introductions)
-            servers = [_server(parts, parts.library(seen), mode) for mode in listeners]
-            urls = {mode: f"http://127.0.0.1:{one.getsockname()[1]}" for mode, one in listeners.items()}
-            started.append(PageWorld(urls, parts, asyncio.get_running_loop()))
-            async with asyncio.TaskGroup() as group:
-                for server, listener in zip(servers, listeners.values(), strict=True):
-                    group.create_task(server.serve(sockets=[listener]))
-                is_up.set()
-                await is_over.wait()
-                for server in servers:
-                    server.should_exit = True
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(composition, "REGISTRY", CollectorRegistry())  # the process's own takes one set of metrics
-        patch.setattr(uvicorn.Server, "capture_signals", _no_signals)
-        sockets = ExitStack()
-        listeners = {mode: sockets.enter_context(socket.create_server(("127.0.0.1", 0))) for mode in MODES}
-        thread = threading.Thread(target=lambda: asyncio.run(serve(listeners)))
-        thread.start()
-        while thread.is_alive() and not is_up.wait(0.1):
-            pass
-        try:
-            assert started, "it did not start"
-            yield started[0]
-        finally:
-            for one in started:
-                one.loop.call_soon_threadsafe(is_over.set)
-            thread.join(60)
-            sockets.close()
+        with in_own_loop(_served(loader.load(config, places, {}))) as ((urls, parts), loop):
+            yield PageWorld(urls, parts, loop)
 
 
-@contextmanager
-def _no_signals(_: uvicorn.Server) -> Iterator[None]:
-    """Signals are for the main thread; nobody sends any here."""
-    yield
-
-
-def _server(parts: composition.Parts, library: Library, mode: str) -> uvicorn.Server:
+@asynccontextmanager
+async def _served(settings: Settings) -> AsyncIterator[tuple[dict[str, str], composition.Parts]]:
+    """Its URLs, by identity mode."""
     tokens = service_token("operator", OPERATOR, "operate"), service_token("program", PROGRAM, "read", "write")
-    app = app_of(library, mode, rules=CallerRules(ClaimNames(project="projects"), tokens))
-    return uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", lifespan="off", loop="none"))
+    rules = CallerRules(ClaimNames(project="projects"), tokens)
+    async with AsyncExitStack() as stack:
+        parts = await stack.enter_async_context(composition.open_parts(settings))
+        probe = await stack.enter_async_context(http_probe())
+        await parts.store.prepare()
+        seen = SeenParts(settings, probe, parts.state.introductions)
+        apps = {mode: app_of(parts.library(seen), mode, rules=rules) for mode in MODES}
+        yield {mode: await stack.enter_async_context(asgi_here(app)) for mode, app in apps.items()}, parts
 
 
 def many(memory: Memory, count: int, content: Callable[[int], str]) -> list[Memory]:

@@ -73,6 +73,16 @@ def by_words(pair: StatementPair) -> PairVerdict:
     return NEVER
 
 
+def moves(*replaced: tuple[str, str]) -> Callable[[StatementPair], PairVerdict]:
+    """Of these pairs the newer statement replaces the older one, which no field says; all else is by words."""
+
+    def verdict(pair: StatementPair) -> PairVerdict:
+        is_moved = (pair.older, pair.newer) in replaced
+        return PairVerdict(PairRelation.REPLACES, 0.9) if is_moved else by_words(pair)
+
+    return verdict
+
+
 class PlainReader:
     """`memory.ports.ReadyReader`, which finds no frames. `verdict` says how a pair is related."""
 

@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from product import descendants, with_pid
 from served_app import free_port
 
 READY_SECONDS = 60.0
@@ -89,11 +90,8 @@ class PostgresServer:
     def kill(self) -> None:
         """`kill -9` of the server and of all that it started, which would answer for a moment longer."""
         assert self.process is not None
-        backends = children_of(self.process.pid)
-        self.process.kill()
-        for pid in backends:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        for pid in [self.process.pid, *descendants(self.process.pid)]:
+            with_pid(pid, signal.SIGKILL)
         self.process.wait()
 
     def stop(self) -> None:
@@ -140,17 +138,6 @@ class PostgresServer:
 
     def _user(self) -> dict[str, Any]:
         return {"user": NOBODY, "group": NOBODY, "extra_groups": ()} if os.getuid() == 0 else {}
-
-
-def children_of(parent: int) -> list[int]:
-    """Process ids. Each is a session of its own, so that no signal reaches all of them."""
-    found = []
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            state, ppid, *_ = file.read_text().rpartition(")")[2].split()
-            if int(ppid) == parent and state != "Z":
-                found.append(int(file.parent.name))
-    return found
 
 
 @cache

@@ -5,53 +5,31 @@ Recall has a cache of roles of its own, as a filter does, and another one serves
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from absent_stores import request_stores
 from api_parts import app_of, claims, client_of
 from hashing_embedder import HashingEmbedder
-from prometheus_client import CollectorRegistry
-from token_counts import counted_tokens
+from product_parts import product_parts
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.sql.chains import SqlResponseChains
-from memory.adapters.sql.chat_states import SqlChatStates
-from memory.adapters.sql.ledger import SqlUserLedger
-from memory.adapters.sql.notes import SqlNoteBook
-from memory.adapters.sql.projects import SqlProjects
-from memory.adapters.sql.receipts import SqlReceipts
 from memory.adapters.sql.sqlite_database import SqliteDatabase
-from memory.adapters.sql.turn_log import SqlTurnLog
-from memory.adapters.sql.usage_counts import SqlUsageCounts
-from memory.api.callers import CallerRules
 from memory.chat.completions import read_chat_request
 from memory.model import Scope
-from memory.model.projects import Tenancy
 from memory.model.token_claims import ClaimNames
-from memory.ports import MemoryBank, ServerKnowledge
+from memory.processes.composition import Parts
+from memory.processes.from_settings import caller_rules
 from memory.recall import project_access
-from memory.recall.pipeline import RecallParts, RecallPipeline
-from memory.recall.project_access import ReadableProjects
-from memory.recall.retrieval import Retrieval
-from memory.recall.search_flow import SearchParts
-from memory.recall.stages import RecallSettings
-from memory.recall.working_set.working_sets import CorpusShape, WorkingSets
-from memory.runtime.metrics import Metrics
-from memory.runtime.telemetry import Telemetry
-from memory.secrets.redaction import redact
 from memory.service.library import Library
-from memory.service.requests import Intake
+from memory.settings import JwtSettings, MemorySettings, Settings
 
 START = 1_750_000_000.0
-SETTINGS = RecallSettings(deadline_seconds=5.0, in_flight_max=4)  # who finds what is the question, not how fast
+DEADLINE_MS = 5_000.0  # who finds what is the question, not how fast
 CLAIMS = ClaimNames(tenant="tenant", project="projects")
 
 
@@ -66,19 +44,19 @@ class Ticking:
         return self.now
 
 
-@dataclass
 class ProjectWorld:
-    """`tenancy` says whether users are called `TENANT/USER`."""
+    """`recall`: of chats."""
 
-    library: Library
-    recall: RecallPipeline
-    store: InMemoryStore
-    projects: SqlProjects
-    notes: SqlNoteBook
-    chat_states: SqlChatStates
-    clock: Ticking
-    database: SqliteDatabase
-    api: httpx.AsyncClient
+    def __init__(self, own: Parts, clock: Ticking, api: httpx.AsyncClient, library: Library) -> None:
+        stores = own.stores
+        self.library, self.recall, self.api, self.clock = library, own.recall(), api, clock
+        self.store, self.projects, self.notes, self.chat_states = (
+            own.store,
+            stores.projects,
+            stores.notes,
+            stores.chat_states,
+        )
+        self.database: SqliteDatabase = stores.projects._database  # type: ignore[attr-defined]
 
     async def call(
         self, user: str, method: str, path: str, body: object = None, *, tenant: str = "", projects: Sequence[str] = ()
@@ -123,41 +101,15 @@ def expiring_roles(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 @asynccontextmanager
 async def project_world(folder: Path, *, has_tenants: bool = False) -> AsyncIterator[ProjectWorld]:
-    embedder, metrics, store = HashingEmbedder(dimension=384), Metrics(CollectorRegistry()), InMemoryStore()
-    tokens, tenancy, clock = counted_tokens(), Tenancy(has_tenants), Ticking()
-    ids = (f"id{number:06}" for number in itertools.count())
-    async with SqliteDatabase(folder / "turns.sqlite") as database:
-        ledger, projects = SqlUserLedger(database, clock=clock), SqlProjects(database)
-        notes = SqlNoteBook(database)
-        receipts = SqlReceipts(database, clock=clock, redact=redact)
-        async with (
-            SqlUsageCounts(database) as usage_counts,
-            WorkingSets(store=store, ledger=ledger, shape=CorpusShape(384, tokens=tokens)) as corpora,
-        ):
-            chains = SqlResponseChains(database)
-            states = SqlChatStates(database, notes, chains, clock)
-            stores = request_stores(notes, receipts, usage_counts, projects=projects, chat_states=states)
-
-            def recall(readable: ReadableProjects) -> RecallPipeline:
-                retrieval = Retrieval(corpora=corpora, store=store, projects=readable)
-                parts = RecallParts(
-                    search=SearchParts(embedder, lambda: None, retrieval, tokens),
-                    stores=stores,
-                    projects=readable,
-                    server=ServerKnowledge(chains),
-                    telemetry=Telemetry(clock, metrics),
-                    new_id=lambda: next(ids),
-                )
-                return RecallPipeline(parts, SETTINGS)
-
-            library = Library(
-                memories=MemoryBank(store, ledger, embedder),
-                turn_log=SqlTurnLog(database, clock=clock),
-                stores=stores,
-                searcher=recall(ReadableProjects(projects)),
-                intake=Intake(clock, lambda: next(ids), redact, tokens, tenancy=tenancy),
-            )
-            app = app_of(library, "jwt" if has_tenants else "development", rules=CallerRules(CLAIMS))
-            async with client_of(app) as api:
-                chats = recall(ReadableProjects(projects))
-                yield ProjectWorld(library, chats, store, projects, notes, states, clock, database, api)
+    """`has_tenants`: whether users are called `TENANT/USER`."""
+    clock = Ticking()
+    settings = Settings(
+        identity="jwt" if has_tenants else "development",
+        jwt=JwtSettings(tenant_claim=CLAIMS.tenant, project_claim=CLAIMS.project),
+        memory=MemorySettings(deadline_ms=DEADLINE_MS),
+    )
+    embedder = HashingEmbedder(dimension=384)
+    async with product_parts(folder, InMemoryStore(), embedder, clock=clock, settings=settings) as own:
+        library = own.library()
+        async with client_of(app_of(library, settings.identity, rules=caller_rules(own.settings))) as api:
+            yield ProjectWorld(own, clock, api, library)

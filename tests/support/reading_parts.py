@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,9 +19,6 @@ from memory.settings import Settings
 
 AT = 1_717_409_600.0  # Monday, 2024-06-03 10:13 UTC
 ANN = Scope("ann", session_id="s1")
-
-_NUMBERED = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
-_PAIR = re.compile(r"^\[(\d+)\] older: (.*)\n\[\1\] newer: (.*)$", re.MULTILINE)
 
 
 def said(*messages: str, answers: Sequence[str] = (), at: float = AT) -> list[Turn]:
@@ -77,29 +73,6 @@ class ScriptedChat:
         if isinstance(answer, Exception):
             raise answer
         return answer if isinstance(answer, Completion) else Completion(answer)
-
-
-class LiteralChat:
-    """`memory.ports.ChatModel` that claims each line beginning with "I" or "My", and compares pairs by their words."""
-
-    async def complete(
-        self, messages: Sequence[Message], *, max_tokens: int, seconds: float, schema: Mapping[str, Any] | None = None
-    ) -> Completion:
-        assert schema is not None
-        question = messages[-1].content
-        if "pairs" in schema["properties"]:
-            return Completion(verdicts(*(_compared(*match.groups()) for match in _PAIR.finditer(question))))
-        lines = [(int(match[1]), match[2]) for match in _NUMBERED.finditer(question)]
-        return Completion(
-            claims(*(a_claim(n) for n, line in lines if line.startswith(("I ", "My "))))[: 8 * max_tokens]
-        )
-
-
-def _compared(number: str, older: str, newer: str) -> dict[str, Any]:
-    if older.casefold() == newer.casefold():
-        return a_verdict(int(number), "same", "all")
-    is_one = older.split()[:3] == newer.split()[:3]
-    return a_verdict(int(number), "replaces" if is_one else "unrelated", "one thing" if is_one else "")
 
 
 class FixedReader:

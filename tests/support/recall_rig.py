@@ -14,47 +14,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from absent_stores import request_stores
 from api_shapes import ASKED_COMPLETIONS, AskedShape
 from hashing_embedder import HashingEmbedder
-from prometheus_client import CollectorRegistry
-from token_counts import counted_tokens
+from product_parts import product_parts
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.sql.chains import SqlResponseChains
-from memory.adapters.sql.chat_states import SqlChatStates
-from memory.adapters.sql.ledger import SqlUserLedger
-from memory.adapters.sql.model_capabilities import SqlModelCapabilities
-from memory.adapters.sql.notes import SqlNoteBook
-from memory.adapters.sql.opt_outs import SqlOptOuts
-from memory.adapters.sql.profiles import SqlProfiles
-from memory.adapters.sql.projects import SqlProjects
-from memory.adapters.sql.receipts import SqlReceipts
-from memory.adapters.sql.session_summaries import SqlSummaries
-from memory.adapters.sql.sqlite_database import SqliteDatabase
-from memory.adapters.sql.turn_log import SqlTurnLog
-from memory.adapters.sql.usage_counts import SqlUsageCounts
 from memory.chat.completions import ChatRequest, read_chat_request
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, Receipt, Scope, Vector
 from memory.model.raw_words import embedded_text
 from memory.ports import ServerKnowledge
+from memory.processes.composition import Parts
 from memory.recall.pipeline import RecallOutcome, RecallParts, RecallPipeline
 from memory.recall.project_access import ReadableProjects
 from memory.recall.query_rewriter import Rewriter
 from memory.recall.retrieval import Retrieval
 from memory.recall.search_flow import SearchParts
-from memory.recall.signals.question_kinds import QuestionClassifier
+from memory.recall.signals.classifier import QuestionClassifier
 from memory.recall.stages import RecallSettings
-from memory.recall.working_set.working_sets import CorpusShape, WorkingSets
-from memory.runtime.metrics import Metrics
-from memory.runtime.telemetry import Telemetry
-from memory.secrets.redaction import redact
 
 NOW = 1_750_000_000.0
 KAYAK = "My kayak is stored at the boathouse in Dorset"
 PATIENCE_SECONDS = 60.0  # only stops what hangs
+USES_WRITTEN_SECONDS = 0.02
 SETTINGS = RecallSettings(deadline_seconds=30.0, in_flight_max=4)
 
 
@@ -101,23 +83,17 @@ async def until(is_so: Callable[[], object]) -> None:
             await asyncio.sleep(0.001)
 
 
-@dataclass
 class Rig:
-    recall: RecallPipeline
-    embedder: HangingEmbedder
-    model_capabilities: SqlModelCapabilities
-    receipts: SqlReceipts
-    metrics: Metrics
-    store: InMemoryStore
-    ledger: SqlUserLedger
-    corpora: WorkingSets
-    usage_counts: SqlUsageCounts
-    chains: SqlResponseChains
-    profiles: SqlProfiles
-    notes: SqlNoteBook
-    turn_log: SqlTurnLog
-    summaries: SqlSummaries
-    opt_outs: SqlOptOuts
+    """Recall of one process, and what it stands on."""
+
+    def __init__(self, parts: Parts, recall: RecallPipeline, embedder: HangingEmbedder) -> None:
+        state, stores = parts.state, parts.stores
+        self.recall, self.embedder, self.metrics = recall, embedder, parts.metrics
+        self.store, self.ledger, self.corpora = parts.store, parts.ledger, parts.corpora
+        self.turn_log, self.chains = state.turn_log, state.turn_log.chains
+        self.model_capabilities = state.model_capabilities
+        self.notes, self.receipts, self.usage_counts = stores.notes, stores.receipts, stores.usage_counts
+        self.profiles, self.summaries, self.opt_outs = stores.profiles, state.summaries, stores.opt_outs
 
     async def write(self, *memories: Memory) -> None:
         """What the worker would do: rows as they shall stand, under the user's lock."""
@@ -156,49 +132,24 @@ async def rigged(
     questions: Callable[[], QuestionClassifier | None] = lambda: None,
     rewriter: Rewriter | None = None,
 ) -> AsyncIterator[Rig]:
-    embedder, metrics, store = HangingEmbedder(), Metrics(CollectorRegistry()), InMemoryStore()
-    tokens = counted_tokens()
+    embedder, store = HangingEmbedder(), InMemoryStore()
     vectors = await HashingEmbedder(dimension=384).embed([KAYAK], is_urgent=False)
-    await store.apply("u", [Change(ChangeKind.CREATE, Memory("m1", "u", KAYAK, NOW, NOW, NOW))], np.asarray(vectors))
+    await store.apply("u", [Change(ChangeKind.CREATE, Memory("m1", "u", KAYAK, NOW, NOW, NOW))], vectors)
     ids = (f"r{number}" for number in itertools.count())
-    async with SqliteDatabase(folder / "turns.sqlite") as database:
-        ledger = SqlUserLedger(database, clock=lambda: NOW)
-        model_capabilities = SqlModelCapabilities(database, clock=lambda: NOW)
-        profiles, notes = SqlProfiles(database), SqlNoteBook(database)
-        summaries = SqlSummaries(database)
-        receipts = SqlReceipts(database, clock=lambda: NOW, redact=redact)
-        async with (
-            SqlUsageCounts(database, flush_seconds=0.02) as usage_counts,
-            WorkingSets(store=store, ledger=ledger, shape=CorpusShape(384, tokens=tokens)) as corpora,
-        ):
-            retrieval, chains = Retrieval(corpora=corpora, store=store), SqlResponseChains(database)
-            states = SqlChatStates(database, notes, chains, lambda: NOW)
-            parts = RecallParts(
-                search=SearchParts(embedder, lambda: None, retrieval, tokens, rewriter, questions),
-                stores=request_stores(notes, receipts, usage_counts, profiles, summaries=summaries, chat_states=states),
-                projects=ReadableProjects(SqlProjects(database)),
-                server=ServerKnowledge(chains),
-                telemetry=Telemetry(lambda: NOW, metrics),
-                new_id=lambda: next(ids),
-            )
-            recall = RecallPipeline(parts, settings)
-            await corpora.corpus("u", waits=True)
-            await recall.recall(Scope("u"), request_of("Where is my kayak stored?"))  # what is loaded once is loaded
-            embedder.texts.clear()
-            yield Rig(
-                recall,
-                embedder,
-                model_capabilities,
-                receipts,
-                metrics,
-                store,
-                ledger,
-                corpora,
-                usage_counts,
-                chains,
-                profiles,
-                notes,
-                SqlTurnLog(database, clock=lambda: NOW),
-                summaries,
-                SqlOptOuts(database),
-            )
+    async with product_parts(folder, store, embedder, clock=lambda: NOW) as own:
+        own.stores.usage_counts._flush_seconds = USES_WRITTEN_SECONDS  # type: ignore[attr-defined]
+        projects = ReadableProjects(own.stores.projects)
+        retrieval = Retrieval(corpora=own.corpora, store=store, projects=projects)
+        parts = RecallParts(
+            search=SearchParts(embedder, lambda: None, retrieval, own.tokens, rewriter, questions),
+            stores=own.stores,
+            projects=projects,
+            server=ServerKnowledge(own.state.turn_log.chains),
+            telemetry=own.telemetry,
+            new_id=lambda: next(ids),
+        )
+        recall = RecallPipeline(parts, settings)
+        await own.corpora.corpus("u", waits=True)
+        await recall.recall(Scope("u"), request_of("Where is my kayak stored?"))  # what is loaded once is loaded
+        embedder.texts.clear()
+        yield Rig(own, recall, embedder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from turn_logs import START, lease_at
+from turn_logs import START, windows
 
 from memory.model import (
     MessageDirection,
@@ -47,5 +47,4 @@ async def texts(log: TurnLog, where: MessageFilter | None = None, *, limit: int 
 
 
 async def learn_all(log: TurnLog) -> None:
-    while (lease := await lease_at(log, START + 100)) is not None:
-        await log.acknowledge(lease)
+    await windows(log, START + 100)

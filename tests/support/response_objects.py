@@ -10,9 +10,9 @@ PATH = "/v1/responses"
 Item = dict[str, Any]
 
 
-def text_item(text: str, item_id: str = "msg_1") -> Item:
+def text_item(text: str) -> Item:
     part = {"type": "output_text", "text": text, "annotations": [], "logprobs": None}
-    return {"id": item_id, "type": "message", "role": "assistant", "status": "completed", "content": [part]}
+    return {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
 
 
 def refusal_item(text: str) -> Item:

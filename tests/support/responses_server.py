@@ -11,10 +11,9 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from response_objects import PATH, Item, event_stream, response_object, text_item
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
-from upstream import Received, Recorder
+from response_objects import Item, event_stream, response_object, text_item
+from starlette.responses import Response
+from upstream import Recorder, refused, streamed_or_whole
 
 
 @dataclass
@@ -45,22 +44,12 @@ class ResponsesServer(Recorder):
             self.held[response["id"]] = [*said, *_answers(output)]
         return response
 
-    async def _respond(self, request: Request) -> Response:
-        body = await request.body()
-        is_tokenizing = request.url.path.endswith(("/tokenize", "/apply-template"))  # the filter asks, beside a chat
-        if is_tokenizing or (request.url.path, request.method) != (PATH, "POST"):
-            return JSONResponse({"error": {"message": "not found"}}, status_code=404)
-        self.received.append(Received(request.method, request.url.path, dict(request.headers), body))
-        try:
-            asked = json.loads(body)
-            response = self.answer(asked)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            return JSONResponse({"error": {"message": "bad request"}}, status_code=400)
+    async def _answer(self, method: str, path: str, body: bytes) -> Response:
+        asked = json.loads(body)
+        response = self.answer(asked)
         if response is None:
-            return JSONResponse({"error": {"message": "no such response"}}, status_code=404)
-        if asked.get("stream"):
-            return StreamingResponse(iter(event_stream(response)), media_type="text/event-stream")
-        return JSONResponse(response)
+            return refused(404, "no such response")
+        return streamed_or_whole(asked, response, event_stream(response))
 
 
 def prompt_of(asked: Item, held: Sequence[Item] = ()) -> list[Item]:

@@ -16,7 +16,7 @@ from memory.processes.sandbox import open_sandbox
 from memory.runtime.metrics import Metrics
 from memory.settings import Settings
 
-PLAIN = Settings()
+SETTINGS = Settings()
 
 
 @asynccontextmanager
@@ -24,13 +24,10 @@ async def running_sandbox(
     reader: StatementReader | None = None,
     *,
     model: StatementReader | None = None,
-    settings: Settings = PLAIN,
     embedder: Embedder | None = None,
-    metrics: Metrics | None = None,
 ) -> AsyncIterator[Sandbox]:
     """`reader` is always ready; `model`, where there is one, reads windows."""
     readers = Readers(reader or PlainReader(), model)
-    vectors = embedder or HashingEmbedder(dimension=settings.memory.milvus.dimension)
-    seen = metrics or Metrics(CollectorRegistry())
-    async with open_sandbox(settings, readers, embedder=vectors, metrics=seen) as sandbox:
+    vectors = embedder or HashingEmbedder(dimension=SETTINGS.memory.milvus.dimension)
+    async with open_sandbox(SETTINGS, readers, embedder=vectors, metrics=Metrics(CollectorRegistry())) as sandbox:
         yield sandbox

@@ -8,7 +8,7 @@ Its answers have the form that our own reader by chat model asks for; what was a
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,15 +16,12 @@ from typing import Any
 from chat_server import FakeModelServer, running_chat_server
 from plain_reader import by_words, claim_of
 from reading_parts import a_claim, a_verdict, claims, verdicts
-from served_app import served
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse
-from starlette.routing import Route
+from served_app import in_own_loop
+from written_settings import named_model
 
 from memory.adapters.models.openai_chat import ChatServer, OpenAiChatModel
-from memory.model import Scope, Turn
-from memory.ports import PairVerdict, StatementPair
+from memory.model import Message, Scope, Turn
+from memory.ports import Completion, PairVerdict, StatementPair
 
 UNIT = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
 PAIR = re.compile(r"^\[(\d+)\] older: (.*)\n\[\1\] newer: (.*)$", re.MULTILINE)
@@ -84,6 +81,16 @@ def _verdict(number: int, said: PairVerdict) -> dict[str, Any]:
     return a_verdict(number, said.relation, "it", "high" if said.confidence >= 0.8 else "low")
 
 
+class LiteralChat:
+    """`memory.ports.ChatModel` that answers so, without a server."""
+
+    async def complete(
+        self, messages: Sequence[Message], *, max_tokens: int, seconds: float, schema: Mapping[str, Any] | None = None
+    ) -> Completion:
+        asked = [{"role": message.role, "content": message.content} for message in messages]
+        return Completion(scripted()({"messages": asked})[: 8 * max_tokens])
+
+
 @asynccontextmanager
 async def running_model(*, relates: Relates = by_words) -> AsyncIterator[ScriptedModel]:
     async with running_chat_server() as server, OpenAiChatModel(ChatServer(server.url, "scripted")) as model:
@@ -94,13 +101,7 @@ async def running_model(*, relates: Relates = by_words) -> AsyncIterator[Scripte
 @contextmanager
 def running_table_model(*, relates: Relates = by_words) -> Iterator[dict[str, Any]]:
     """Settings that have it read. `relates`: what it says of pairs."""
-    says = scripted(relates=relates)
-
-    async def answer(request: Request) -> JSONResponse:
-        message = {"role": "assistant", "content": says(await request.json())}
-        return JSONResponse({"id": "c", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
-
-    with served(Starlette(routes=[Route("/v1/chat/completions", answer, methods=["POST"])])) as port:
-        endpoint = {"address": "127.0.0.1", "port": port}
-        model = {"model_role": "memory_extraction", "llm_model_name": "table", "llm_endpoint": endpoint}
+    with in_own_loop(running_chat_server()) as (server, _):
+        server.says = scripted(relates=relates)
+        model = named_model(server.url, llm_model_name="table")
         yield {"external_models": [model], "memory": {"learn": {"reader": "model", "idle_seconds": 0.2}}}

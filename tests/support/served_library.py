@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
-import threading
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-import uvicorn
 from api_parts import app_of
 from library_parts import Parts, library_parts
+from served_app import asgi_here, in_own_loop
 
 
 @contextmanager
@@ -23,24 +20,13 @@ def served_library(
     edge_secret: str = "",
 ) -> Iterator[str]:
     """Its URL. `fill` stores what the test starts with."""
-    started: list[uvicorn.Server] = []
-    is_up = threading.Event()
 
-    async def serve(listener: socket.socket) -> None:
+    @asynccontextmanager
+    async def filled() -> AsyncIterator[str]:
         async with library_parts(folder) as parts:
             await fill(parts)
-            app = app_of(parts.library, identity_mode, edge_secret=edge_secret)
-            server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", lifespan="off"))
-            started.append(server)
-            is_up.set()
-            await server.serve(sockets=[listener])
+            async with asgi_here(app_of(parts.library, identity_mode, edge_secret=edge_secret)) as url:
+                yield url
 
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=lambda: asyncio.run(serve(listener)))
-        thread.start()
-        assert is_up.wait(60)
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            started[0].should_exit = True
-            thread.join(60)
+    with in_own_loop(filled()) as (url, _):
+        yield url

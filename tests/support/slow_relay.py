@@ -7,52 +7,38 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager
 
 CHUNK_BYTES = 1 << 16
 CHUNKS_HELD_MAX = 256  # of one direction of a connection; past it the sender waits, as with a full window
 
 
-@dataclass
 class SlowRelay:
     """`port`: where it listens. Bytes arrive `delay_seconds` after they were read, in each direction."""
 
-    target_port: int
-    port: int = 0
-    delay_seconds: float = 0.0
-    passed_bytes: int = 0
+    def __init__(self, target_port: int) -> None:
+        self.port = 0
+        self.delay_seconds = 0.0
+        self._target_port = target_port
+        self._is_over = asyncio.Event()
 
-    def __post_init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._moves = asyncio.Event()
-        self._moves.set()
-
-    def stall(self) -> None:
-        """Nothing is passed on, and new connections are accepted, until `resume`."""
-        self._loop.call_soon_threadsafe(self._moves.clear)
-
-    def resume(self) -> None:
-        self._loop.call_soon_threadsafe(self._moves.set)
-
-    def run(self, is_ready: threading.Event, stop: asyncio.Event) -> None:
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(self._serve(is_ready, stop))
-
-    def end(self, stop: asyncio.Event) -> None:
-        self._loop.call_soon_threadsafe(stop.set)
-
-    async def _serve(self, is_ready: threading.Event, stop: asyncio.Event) -> None:
+    async def serve(self, is_ready: threading.Event) -> None:
+        """Until it ends; then what still passes bytes on is cancelled."""
+        self._loop = asyncio.get_running_loop()
         server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
         self.port = server.sockets[0].getsockname()[1]
         is_ready.set()
-        await stop.wait()
-        server.close()  # the runner cancels what still passes bytes on
+        await self._is_over.wait()
+        server.close()
+
+    def end(self) -> None:
+        self._loop.call_soon_threadsafe(self._is_over.set)
 
     async def _connected(self, client: asyncio.StreamReader, answers: asyncio.StreamWriter) -> None:
         try:
-            part, requests = await asyncio.open_connection("127.0.0.1", self.target_port)
+            part, requests = await asyncio.open_connection("127.0.0.1", self._target_port)
         except OSError:
             answers.transport.abort()
             return
@@ -82,17 +68,15 @@ class SlowRelay:
         chunk = b"."
         while chunk:
             chunk = await source.read(CHUNK_BYTES)
-            await held.put((self._loop.time() + self.delay_seconds, chunk))
+            await held.put((time.monotonic() + self.delay_seconds, chunk))
 
     async def _write(self, held: asyncio.Queue[tuple[float, bytes]], target: asyncio.StreamWriter) -> None:
         while True:
             due, chunk = await held.get()
-            await asyncio.sleep(due - self._loop.time())
-            await self._moves.wait()
+            await asyncio.sleep(due - time.monotonic())
             if not chunk:
                 break
             target.write(chunk)
-            self.passed_bytes += len(chunk)
             await target.drain()
         target.write_eof()
 
@@ -100,13 +84,12 @@ class SlowRelay:
 @contextmanager
 def running_relay(target_port: int) -> Iterator[SlowRelay]:
     """To a port that need not be served yet."""
-    relay, is_ready, stop = SlowRelay(target_port), threading.Event(), asyncio.Event()
-    thread = threading.Thread(target=relay.run, args=(is_ready, stop), daemon=True)
+    relay, is_ready = SlowRelay(target_port), threading.Event()
+    thread = threading.Thread(target=lambda: asyncio.run(relay.serve(is_ready)), daemon=True)
     thread.start()
     assert is_ready.wait(10)
     try:
         yield relay
     finally:
-        with suppress(RuntimeError):  # it has ended
-            relay.end(stop)
+        relay.end()
         thread.join(timeout=10)

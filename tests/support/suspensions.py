@@ -26,11 +26,7 @@ Line = tuple[str, int]
 AROUND_THE_JOBS = frozenset("run _serve _drain _every _recover _measure _lease_or_none _kept _extend relieve".split())
 
 LOCK_LOST = frozenset(("_locked", "_repair"))  # what a window does under the user's lock, and when it has lost it
-
-
 WRITTEN_TO = frozenset(("_current",))  # what a window does for a user who is written to all the time
-
-
 EVERY = [  # how many awaits further the next crash is
     pytest.param(5, marks=pytest.mark.full("the day is repeated for every fifth await")),
     pytest.param(1, marks=pytest.mark.soak("the day is repeated for every await: minutes")),
@@ -77,10 +73,7 @@ class BrokenOff:
             self.lines |= _lines(self._coroutine)
             is_here = self.suspensions == self._at
             if not is_here or self._is_after:
-                try:
-                    yield waited
-                except BaseException as error:  # noqa: BLE001 (whatever the loop throws in goes on to the coroutine)
-                    failure = error
+                failure = yield from _waited_for(waited)
             if is_here:
                 failure = self._error
 
@@ -197,13 +190,9 @@ class _Watched:
                 waited = next(inner) if failure is None else inner.throw(failure)
             except StopIteration as end:
                 return end.value
-            failure = None
             if self._process.look(_lines(self._coroutine)):
                 break
-            try:
-                yield waited
-            except BaseException as thrown:  # noqa: BLE001 (whatever the loop throws in goes on to the coroutine)
-                failure = thrown
+            failure = yield from _waited_for(waited)
         while not self._process.is_buried:
             with suppress(asyncio.CancelledError):
                 yield from asyncio.get_running_loop().create_future().__await__()
@@ -215,6 +204,15 @@ class _Watched:
             with suppress(BaseException):
                 self._coroutine.throw(GeneratorExit())
         self._coroutine.close()
+
+
+def _waited_for(waited: Any) -> Generator[Any, Any, BaseException | None]:
+    """What the loop throws in meanwhile, which goes on to the coroutine."""
+    try:
+        yield waited
+    except BaseException as thrown:  # noqa: BLE001 - as said
+        return thrown
+    return None
 
 
 async def _through(awaitable: _Watched) -> Any:

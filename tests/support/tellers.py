@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from turn_logs import START, Process, a_turn, ids_of, lease_at
+from turn_logs import START, Process, a_turn, windows
 
 from memory.model import Message, SentConversation, SentExchange, Turn, TurnStatus
 
@@ -43,11 +43,7 @@ class Teller:
 
     async def learn(self) -> list[str]:
         """The turns that are learnt now."""
-        learnt: list[str] = []
-        while (lease := await lease_at(self.process.log, START + 10_000)) is not None:
-            learnt += ids_of(lease)
-            await self.process.log.acknowledge(lease)
-        return learnt
+        return [turn_id for window in await windows(self.process.log, START + 10_000) for turn_id in window]
 
     async def record(self) -> list[Turn]:
         return [turn async for turn in self.process.log.turns(self.user)]

@@ -18,21 +18,13 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from upstream import refused
 
 # Templates: where a system message may stand. In `no_twins` also no role may follow itself.
 ANYWHERE, FIRST, NOWHERE, NO_TWINS = "anywhere", "first", "nowhere", "no_twins"
 # Shapes of `/tokenize`.
-VLLM, RENDERS, LLAMA_CPP, MISSING, PROMPT_ONLY, SILENT, NONSENSE, GUARDED, REDIRECT = (
-    "vllm",
-    "renders",
-    "llama_cpp",
-    "missing",
-    "prompt_only",
-    "silent",
-    "nonsense",
-    "guarded",
-    "redirect",
-)
+VLLM, RENDERS, LLAMA_CPP, MISSING, PROMPT_ONLY = "vllm", "renders", "llama_cpp", "missing", "prompt_only"
+SILENT, NONSENSE, GUARDED, REDIRECT = "silent", "nonsense", "guarded", "redirect"
 
 
 def refusal(template: str, roles: Sequence[str]) -> str:
@@ -79,13 +71,11 @@ class TemplateServer:
     async def _chat(self, request: Request) -> Response:
         chat = await request.json()
         self.chats.append(chat)
-        template = self.templates[chat["model"]]
-        said = refusal(template, [message["role"] for message in chat["messages"]])
-        if said:
-            return _error(self._refused, said)
+        if said := self._objection(chat):
+            return refused(500 if self.tokenize in (RENDERS, LLAMA_CPP) else 400, said)
         words = sum(len(str(message["content"]).split()) for message in chat["messages"])
         if self.window and words + chat.get("max_tokens", 1) > self.window:
-            return _error(400, too_long(self.window, words, chat.get("max_tokens", 1)))
+            return refused(400, too_long(self.window, words, chat.get("max_tokens", 1)))
         message = {"role": "assistant", "content": "Noted."}
         return JSONResponse({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
 
@@ -93,7 +83,9 @@ class TemplateServer:
         del request
         if self.tokenize == SILENT:
             await asyncio.sleep(30)
-        return _error(404, "Not Found") if self.models is None else Response(self.models, media_type="application/json")
+        return (
+            refused(404, "Not Found") if self.models is None else Response(self.models, media_type="application/json")
+        )
 
     async def _tokenize(self, request: Request) -> Response:
         question = await request.json()
@@ -106,38 +98,29 @@ class TemplateServer:
             case "nonsense":
                 return Response(b"[" * 100_000, media_type="application/json")
             case "guarded":
-                return _error(401, "Unauthorized")
+                return refused(401, "Unauthorized")
             case "redirect":
                 return Response(status_code=307, headers={"location": "/v1/elsewhere"})
             case "llama_cpp" | "renders":
                 return JSONResponse({"tokens": []})
             case "prompt_only":
-                return _error(400, "field required: prompt")
-            case "vllm":
-                return self._tokenized(question)
-        return _error(404, "Not Found")
-
-    @property
-    def _refused(self) -> int:
-        return 500 if self.tokenize in (RENDERS, LLAMA_CPP) else 400
+                return refused(400, "field required: prompt")
+            case "vllm" if question["model"] in self.templates:
+                said, counted = self._objection(question), {"count": 3, "max_model_len": 4096, "tokens": [1, 2, 3]}
+                return refused(400, said) if said else JSONResponse(counted)
+        return refused(404, "Not Found")
 
     async def _applied(self, request: Request) -> Response:
         question = await request.json()
         self.questions.append(question)
         if self.tokenize != RENDERS or question["model"] not in self.templates:
-            return _error(404, "File Not Found")
-        said = refusal(self.templates[question["model"]], [message["role"] for message in question["messages"]])
-        return _error(500, said) if said else JSONResponse({"prompt": "<user>Hello."})
+            return refused(404, "File Not Found")
+        said = self._objection(question)
+        return refused(500, said) if said else JSONResponse({"prompt": "<user>Hello."})
 
-    def _tokenized(self, question: dict[str, Any]) -> Response:
-        if question["model"] not in self.templates:
-            return _error(404, "The model does not exist.")
-        said = refusal(self.templates[question["model"]], [message["role"] for message in question.get("messages", ())])
-        return _error(400, said) if said else JSONResponse({"count": 3, "max_model_len": 4096, "tokens": [1, 2, 3]})
-
-
-def _error(status: int, message: str) -> Response:
-    return JSONResponse({"error": {"message": message, "type": "BadRequestError", "code": status}}, status_code=status)
+    def _objection(self, asked: dict[str, Any]) -> str:
+        """What the model's template says to these messages; "" if it takes them."""
+        return refusal(self.templates[asked["model"]], [message["role"] for message in asked.get("messages", ())])
 
 
 @contextmanager
@@ -146,11 +129,10 @@ def running_template_server(templates: Mapping[str, str], tokenize: str = VLLM) 
     routes = [
         Route("/v1/chat/completions", server_of_models._chat, methods=["POST"]),
         Route("/v1/models", server_of_models._models, methods=["GET"]),
-        Route("/tokenize", server_of_models._tokenize, methods=["POST"]),
-        Route("/apply-template", server_of_models._applied, methods=["POST"]),
-        Route("/below/apply-template", server_of_models._applied, methods=["POST"]),
-        Route("/below/tokenize", server_of_models._tokenize, methods=["POST"]),
     ]
+    for base in ("", "/below"):
+        routes.append(Route(f"{base}/tokenize", server_of_models._tokenize, methods=["POST"]))
+        routes.append(Route(f"{base}/apply-template", server_of_models._applied, methods=["POST"]))
     with served(Starlette(routes=routes), timeout_graceful_shutdown=1) as server_of_models.port:
         yield server_of_models
 

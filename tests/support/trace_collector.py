@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gzip
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
+from served_app import served
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,37 +37,32 @@ class CollectedSpan:
 
 @dataclass
 class TraceCollector:
-    """`received`: the bodies as they came, unpacked."""
+    """`received`: the bodies as they came, unpacked; `collected`: their spans."""
 
     port: int = 0
     received: list[bytes] = field(default_factory=list)
-    is_gone: bool = False
-    decoded: list[CollectedSpan] = field(default_factory=list)
-    decoded_bodies: int = 0
+    collected: list[CollectedSpan] = field(default_factory=list)
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
     def spans(self) -> list[CollectedSpan]:
-        """So far; each body is decoded once."""
-        new = self.received[self.decoded_bodies :]
-        self.decoded_bodies += len(new)
-        self.decoded += [
-            _collected(service_of(resource.resource.attributes), span)
-            for body in new
-            for resource in ExportTraceServiceRequest.FromString(body).resource_spans
-            for scope in resource.scope_spans
-            for span in scope.spans
-        ]
-        return self.decoded
+        """So far."""
+        return list(self.collected)
 
     def trace(self, trace_id: str) -> list[CollectedSpan]:
-        return [span for span in self.spans() if span.trace_id == trace_id]
+        return [span for span in self.collected if span.trace_id == trace_id]
+
+    def receive(self, body: bytes) -> None:
+        self.received.append(body)
+        for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+            service = _service_of(resource)
+            self.collected += [_collected(service, span) for scope in resource.scope_spans for span in scope.spans]
 
 
-def service_of(attributes: object) -> str:
-    values = {one.key: one.value.string_value for one in attributes}  # type: ignore[attr-defined]
+def _service_of(resource: ResourceSpans) -> str:
+    values = {one.key: one.value.string_value for one in resource.resource.attributes}
     return values.get("service.name", "")
 
 
@@ -89,43 +87,10 @@ def _collected(service: str, span: Span) -> CollectedSpan:
 def running_collector(port: int = 0) -> Iterator[TraceCollector]:
     collector = TraceCollector()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    async def receive(request: Request) -> Response:
+        body = await request.body()
+        collector.receive(gzip.decompress(body) if request.headers.get("content-encoding") == "gzip" else body)
+        return Response()
 
-        def do_POST(self) -> None:  # the base class names it so
-            body = self._chunks() if "chunked" in self.headers.get("transfer-encoding", "") else self._whole()
-            if collector.is_gone:  # a connection that was open before
-                self.close_connection = True
-                return
-            assert self.path == "/v1/traces", self.path
-            is_packed = self.headers.get("content-encoding") == "gzip"
-            collector.received.append(gzip.decompress(body) if is_packed else body)
-            self.send_response(200)
-            self.send_header("content-length", "0")
-            self.end_headers()
-
-        def _whole(self) -> bytes:
-            return self.rfile.read(int(self.headers["content-length"]))
-
-        def _chunks(self) -> bytes:
-            body = b""
-            while size := int(self.rfile.readline(), 16):
-                body += self.rfile.read(size)
-                self.rfile.readline()
-            self.rfile.readline()
-            return body
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
-            return
-
-    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
-        server.daemon_threads = True
-        collector.port = int(server.server_address[1])
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-        thread.start()
-        try:
-            yield collector
-        finally:
-            collector.is_gone = True
-            server.shutdown()
-            thread.join()
+    with served(Starlette(routes=[Route("/v1/traces", receive, methods=["POST"])]), port=port) as collector.port:
+        yield collector

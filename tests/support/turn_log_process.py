@@ -74,14 +74,13 @@ async def hold(log: SqlTurnLog, ledger: SqlUserLedger) -> None:
 async def main(task: str, path: Path, name: str) -> None:
     async with SqliteDatabase(path) as database:
         log = SqlTurnLog(database, clock=lambda: NOW)
-        if task == "chat":
-            await chat(log, name)
-        elif task == "append":
-            await append(log, name)
-        elif task == "learn":
-            await learn(log)
-        else:
-            await hold(log, SqlUserLedger(database, clock=lambda: NOW))
+        work = {
+            "chat": lambda: chat(log, name),
+            "append": lambda: append(log, name),
+            "learn": lambda: learn(log),
+            "hold": lambda: hold(log, SqlUserLedger(database, clock=lambda: NOW)),
+        }
+        await work[task]()
 
 
 if __name__ == "__main__":

@@ -6,61 +6,33 @@ A deployment is one place where turns are kept; each of its processes has a log 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from _pytest.mark import ParameterSet
-from absent_stores import request_stores
 from postgres_server import ROLE, postgres_server
 
-from memory.adapters.retention import DEFAULT_NOTE_LIMITS, DEFAULT_RECEIPT_LIMITS, NoteLimits, ReceiptLimits
 from memory.adapters.sql.chat_states import SqlChatStates
-from memory.adapters.sql.compacted_states import SqlCompactedStates
-from memory.adapters.sql.erasures import SqlErasures
-from memory.adapters.sql.exams import SqlExamResults
-from memory.adapters.sql.holdout_record import SqlHoldoutRecord
-from memory.adapters.sql.idempotency_keys import SqlIdempotencyKeys
+from memory.adapters.sql.erased_users import SqlOptOuts
+from memory.adapters.sql.erasures import SqlErasures, SqlWriteBarrier
 from memory.adapters.sql.ledger import SqlUserLedger
-from memory.adapters.sql.model_capabilities import SqlModelCapabilities
-from memory.adapters.sql.notes import SqlNoteBook
-from memory.adapters.sql.opt_outs import SqlOptOuts
+from memory.adapters.sql.model_capabilities import SqlExamResults, SqlModelCapabilities
+from memory.adapters.sql.notes import DEFAULT_NOTE_LIMITS, NoteLimits, SqlCompactedStates, SqlNoteBook
 from memory.adapters.sql.postgres_database import PostgresDatabase
 from memory.adapters.sql.postgres_pool import PostgresAddress
 from memory.adapters.sql.profiles import SqlProfiles
 from memory.adapters.sql.projects import SqlProjects
-from memory.adapters.sql.receipts import SqlReceipts
+from memory.adapters.sql.receipts import DEFAULT_RECEIPT_LIMITS, ReceiptLimits, SqlHoldoutRecord, SqlReceipts
+from memory.adapters.sql.requests_by_name import SqlIdempotencyKeys
 from memory.adapters.sql.session_summaries import SqlSummaries
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
-from memory.adapters.sql.upkeep_schedule import SqlUpkeepSchedule
-from memory.adapters.sql.usage_counts import SqlUsageCounts
-from memory.adapters.sql.write_barrier import SqlWriteBarrier
+from memory.adapters.sql.upkeep import SqlUpkeepSchedule, SqlUsageCounts
 from memory.model import Message, PastNote, Scope, Turn, TurnStatus
-from memory.ports import (
-    ChatStates,
-    CompactedStates,
-    ExamResults,
-    LearnDue,
-    Lease,
-    ModelCapabilities,
-    NoteBook,
-    OptOuts,
-    Profiles,
-    Receipts,
-    RequestStores,
-    TurnLog,
-    UpkeepSchedule,
-    UsageCounts,
-    UserLedger,
-)
-from memory.ports.erasures import Erasures, WriteBarrier
-from memory.ports.holdouts import HoldoutRecord
-from memory.ports.idempotency import IdempotencyKeys
-from memory.ports.projects import Projects
-from memory.sessions.summaries.summarizer import KeptSummaries
+from memory.ports import LearnDue, Lease, RequestStores, TurnLog
 
 START = 1_700_000_000.0  # Unix seconds; what the manual clock shows first
 AT_ONCE = LearnDue()
@@ -82,34 +54,30 @@ class ManualClock:
 class Process:
     """What one process of a deployment holds. Leaving it with turns still open is what its death looks like."""
 
-    log: TurnLog
-    ledger: UserLedger
-    notes: NoteBook
-    receipts: Receipts
-    usage_counts: UsageCounts
-    profiles: Profiles
-    summaries: KeptSummaries
-    opt_outs: OptOuts
-    barrier: WriteBarrier
-    projects: Projects
-    erasures: Erasures
-    states: CompactedStates
-    capabilities: ModelCapabilities
-    exams: ExamResults
-    keys: IdempotencyKeys
-    upkeep: UpkeepSchedule
-    holdouts: HoldoutRecord
-    chat_states: ChatStates
+    log: SqlTurnLog
+    ledger: SqlUserLedger
+    notes: SqlNoteBook
+    receipts: SqlReceipts
+    usage_counts: SqlUsageCounts
+    profiles: SqlProfiles
+    summaries: SqlSummaries
+    opt_outs: SqlOptOuts
+    barrier: SqlWriteBarrier
+    projects: SqlProjects
+    erasures: SqlErasures
+    states: SqlCompactedStates
+    capabilities: SqlModelCapabilities
+    exams: SqlExamResults
+    keys: SqlIdempotencyKeys
+    upkeep: SqlUpkeepSchedule
+    holdouts: SqlHoldoutRecord
+    chat_states: SqlChatStates
 
     @property
     def stores(self) -> RequestStores:
-        return request_stores(
-            self.notes,
-            self.receipts,
-            self.usage_counts,
-            self.profiles,
-            summaries=self.summaries,
-            opt_outs=self.opt_outs,
+        return RequestStores(
+            *(self.notes, self.receipts, self.usage_counts, self.profiles, self.states, self.summaries),
+            *(self.keys, self.opt_outs, self.erasures, self.projects, self.chat_states),
         )
 
 
@@ -122,28 +90,6 @@ class Bounds:
     lock_wait_seconds: float = LOCK_WAIT_SECONDS
 
 
-class Deployment:
-    """`start` gives one more process on the same turns. `folder`: where they are kept, with others' before them.
-
-    `places_with`: the tables or keys that hold a text. `bounds` hold for what is started after they were set.
-    """
-
-    def __init__(
-        self,
-        open_process: Callable[[ManualClock, Bounds], AbstractAsyncContextManager[Process]],
-        folder: Path,
-        places_with: Callable[[str], list[str]],
-    ) -> None:
-        self.clock = ManualClock()
-        self.bounds = Bounds()
-        self.folder = folder
-        self.places_with = places_with
-        self._open_process = open_process
-
-    def start(self) -> AbstractAsyncContextManager[Process]:
-        return self._open_process(self.clock, self.bounds)
-
-
 class WrittenNotes(SqlNoteBook):
     """A note book whose notes are written when `keep` returns, as if their turns had ended."""
 
@@ -152,66 +98,71 @@ class WrittenNotes(SqlNoteBook):
         await self._database.write(lambda _: None)
 
 
-@asynccontextmanager
-async def process_on(
-    database: SqliteDatabase | PostgresDatabase, clock: ManualClock, bounds: Bounds
-) -> AsyncIterator[Process]:
-    """What a process holds, on a database of its own."""
-    async with database, SqlUsageCounts(database) as usage_counts:
-        log, notes = SqlTurnLog(database, clock=clock), WrittenNotes(database, limits=bounds.notes)
-        yield Process(
-            log,
-            SqlUserLedger(database, clock=clock, lock_seconds=30.0, wait_seconds=bounds.lock_wait_seconds),
-            notes,
-            SqlReceipts(database, clock=clock, redact=str, limits=bounds.receipts),
-            usage_counts,
-            SqlProfiles(database),
-            SqlSummaries(database, origin="a model"),
-            SqlOptOuts(database),
-            SqlWriteBarrier(database, clock=clock),
-            SqlProjects(database),
-            SqlErasures(database),
-            SqlCompactedStates(database),
-            SqlModelCapabilities(database, clock=clock),
-            SqlExamResults(database, clock=clock),
-            SqlIdempotencyKeys(database),
-            SqlUpkeepSchedule(database),
-            SqlHoldoutRecord(database),
-            SqlChatStates(database, notes, log.chains, clock),
-        )
+@dataclass(slots=True)
+class Deployment:
+    """`start` gives one more process on the same turns. `folder`: where they are kept, with others' before them.
+
+    `places_with`: the tables that hold a text. `bounds` hold for what is started after they were set.
+    """
+
+    database: Callable[[], SqliteDatabase | PostgresDatabase]
+    folder: Path
+    places_with: Callable[[str], list[str]]
+    clock: ManualClock = field(default_factory=ManualClock)
+    bounds: Bounds = field(default_factory=Bounds)
+
+    @asynccontextmanager
+    async def start(self) -> AsyncIterator[Process]:
+        """On a database of its own."""
+        clock, bounds = self.clock, self.bounds
+        async with self.database() as database, SqlUsageCounts(database) as usage_counts:
+            log, notes = SqlTurnLog(database, clock=clock), WrittenNotes(database, limits=bounds.notes)
+            yield Process(
+                log,
+                SqlUserLedger(database, clock=clock, wait_seconds=bounds.lock_wait_seconds),
+                notes,
+                SqlReceipts(database, clock=clock, redact=str, limits=bounds.receipts),
+                usage_counts,
+                SqlProfiles(database),
+                SqlSummaries(database, origin="a model"),
+                SqlOptOuts(database),
+                SqlWriteBarrier(database, clock=clock),
+                SqlProjects(database),
+                SqlErasures(database),
+                SqlCompactedStates(database),
+                SqlModelCapabilities(database, clock=clock),
+                SqlExamResults(database, clock=clock),
+                SqlIdempotencyKeys(database),
+                SqlUpkeepSchedule(database),
+                SqlHoldoutRecord(database),
+                SqlChatStates(database, notes, log.chains, clock),
+            )
 
 
 def sqlite_deployment(folder: Path) -> Deployment:
-    def open_process(clock: ManualClock, bounds: Bounds) -> AbstractAsyncContextManager[Process]:
-        return process_on(SqliteDatabase(folder / "turns.sqlite"), clock, bounds)
-
     def tables_with(text: str) -> list[str]:
         with closing(sqlite3.connect(next(folder.glob("*.sqlite")))) as connection:
             names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
             return [name for name in names if text in repr(connection.execute(f'SELECT * FROM "{name}"').fetchall())]
 
-    return Deployment(open_process, folder, tables_with)
+    return Deployment(lambda: SqliteDatabase(folder / "turns.sqlite"), folder, tables_with)
 
 
 def postgres_deployment(_: Path) -> Deployment:
     """On an empty database."""
     server = postgres_server()
     server.empty()
-
-    def open_process(clock: ManualClock, bounds: Bounds) -> AbstractAsyncContextManager[Process]:
-        return process_on(PostgresDatabase(PostgresAddress(server.url, ROLE)), clock, bounds)
-
-    return Deployment(open_process, server.folder, server.tables_with)
+    address = PostgresAddress(server.url, ROLE)
+    return Deployment(lambda: PostgresDatabase(address), server.folder, server.tables_with)
 
 
 DEPLOYMENTS = {"sqlite": sqlite_deployment, "postgres": postgres_deployment}  # the suites run on each
 
 
-def adapters(*, without: Sequence[str] = ()) -> list[ParameterSet]:
+def adapters() -> list[ParameterSet]:
     """The names of `DEPLOYMENTS` as parameters of a test: SQLite in the first tier, PostgreSQL in `make test-all`."""
     on_server = pytest.mark.full("the same suite runs on SQLite in the first tier")
-    names = [name for name in DEPLOYMENTS if name not in without]
-    return [pytest.param(name, marks=() if name == "sqlite" else on_server) for name in names]
+    return [pytest.param(name, marks=() if name == "sqlite" else on_server) for name in DEPLOYMENTS]
 
 
 def deployment_on(name: str, folder: Path) -> Deployment:
@@ -254,6 +205,22 @@ async def tell(
 
 async def lease_at(log: TurnLog, now: float, due: LearnDue = AT_ONCE) -> Lease | None:
     return await log.lease(now=now, seconds=LEASE_SECONDS, due=due)
+
+
+async def leased(log: TurnLog, now: float = START, due: LearnDue = AT_ONCE) -> Lease:
+    """As `lease_at`, where something is due."""
+    lease = await lease_at(log, now, due)
+    assert lease is not None
+    return lease
+
+
+async def windows(log: TurnLog, now: float = START, due: LearnDue = AT_ONCE) -> list[list[str]]:
+    """All that is due then, leased and learnt."""
+    found = []
+    while (lease := await lease_at(log, now, due)) is not None:
+        found.append(ids_of(lease))
+        await log.acknowledge(lease)
+    return found
 
 
 def ids_of(lease: Lease | None) -> list[str]:

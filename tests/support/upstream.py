@@ -57,8 +57,33 @@ class Recorder(ABC):
         found: Item = json.loads(self.received[-1].body)
         return found
 
+    async def _respond(self, request: Request) -> Response:
+        body, path = await request.body(), request.url.path
+        asks_itself = path.endswith("/v1/models") and "aiohttp" in request.headers.get("user-agent", "")
+        if path.endswith(("/tokenize", "/apply-template")) or asks_itself:  # the filter's question beside a chat
+            return refused(404, "not found")
+        self.received.append(Received(request.method, path, dict(request.headers), body))
+        try:
+            return await self._answer(request.method, path, body)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return refused(400, "bad request")
+
     @abstractmethod
-    async def _respond(self, request: Request) -> Response: ...
+    async def _answer(self, method: str, path: str, body: bytes) -> Response:
+        """Raises what a body of another shape leads to."""
+
+
+def refused(status: int, message: str) -> Response:
+    """As vLLM's APIs say it, each with some of these members."""
+    error = {"message": message, "type": "BadRequestError", "code": status}
+    return JSONResponse({"type": "error", "error": error}, status_code=status)
+
+
+def streamed_or_whole(asked: Item, whole: Item, events: list[bytes], headers: dict[str, str] | None = None) -> Response:
+    """As the body asks for it."""
+    if asked.get("stream"):
+        return StreamingResponse(iter(events), media_type="text/event-stream")
+    return JSONResponse(whole, headers=headers)
 
 
 AnyRecorder = TypeVar("AnyRecorder", bound=Recorder)
@@ -101,31 +126,24 @@ class RecordingUpstream(Recorder):
         """Of any API."""
         return next(r for r in reversed(self.received) if r.path in CHATS)
 
-    async def _respond(self, request: Request) -> Response:
-        body = await request.body()
-        path = request.url.path
-        asks_itself = path.endswith("/v1/models") and "aiohttp" in request.headers.get("user-agent", "")
-        if path.endswith(("/tokenize", "/apply-template")) or asks_itself:  # the filter's question beside a chat
-            return JSONResponse({"error": {"message": "not found"}}, status_code=404)
-        self.received.append(Received(request.method, path, dict(request.headers), body))
+    async def _answer(self, method: str, path: str, body: bytes) -> Response:
         if self.status != 200:
-            return JSONResponse({"error": {"message": "out of order"}}, status_code=self.status)
-        if request.method != "POST" or path not in CHATS:
-            return JSONResponse({"path": path, "method": request.method, "bytes": len(body)})
-        try:
-            chat = json.loads(body)
-            if not isinstance(chat[CHATS[path]], list | str if path == RESPONSES_PATH else list):
-                raise TypeError(CHATS[path])
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return JSONResponse({"error": {"message": "bad request"}}, status_code=400)
-        await self._may_answer()
+            return refused(self.status, "out of order")
+        if method != "POST" or path not in CHATS:
+            return JSONResponse({"path": path, "method": method, "bytes": len(body)})
+        chat = json.loads(body)
+        if not isinstance(chat[CHATS[path]], list | str if path == RESPONSES_PATH else list):
+            raise TypeError(CHATS[path])
+        while self.is_held:
+            await asyncio.sleep(0.01)
         if path == RESPONSES_PATH:
-            return self._response(chat)
+            response = response_object([text_item(self.answer)], response_id=f"resp_{len(self.received)}")
+            return streamed_or_whole(chat, response, event_stream(response), self.more_headers)
         if path == MESSAGES_PATH:
-            return self._message(chat)
+            answer = message_object([text_block(self.answer)])
+            return streamed_or_whole(chat, answer, message_events(answer), self.more_headers)
         if self.later_system != 200 and any(message["role"] == "system" for message in chat["messages"][1:]):
-            error = {"message": "System message must be at the beginning.", "type": "server_error"}
-            return JSONResponse({"error": error}, status_code=self.later_system)
+            return refused(self.later_system, "System message must be at the beginning.")
         if chat.get("stream"):
             return StreamingResponse(self._chunks(), media_type="text/event-stream")
         message = self.message or {"role": "assistant", "content": self.answer}
@@ -135,22 +153,6 @@ class RecordingUpstream(Recorder):
             {"id": "c-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage},
             headers=self.more_headers,
         )
-
-    async def _may_answer(self) -> None:
-        while self.is_held:
-            await asyncio.sleep(0.01)
-
-    def _response(self, asked: Item) -> Response:
-        response = response_object([text_item(self.answer)], response_id=f"resp_{len(self.received)}")
-        if asked.get("stream"):
-            return StreamingResponse(iter(event_stream(response)), media_type="text/event-stream")
-        return JSONResponse(response, headers=self.more_headers)
-
-    def _message(self, asked: Item) -> Response:
-        message = message_object([text_block(self.answer)])
-        if asked.get("stream"):
-            return StreamingResponse(iter(message_events(message)), media_type="text/event-stream")
-        return JSONResponse(message, headers=self.more_headers)
 
     async def _chunks(self) -> AsyncIterator[bytes]:
         words = self.answer.split(" ") if not self.chunk_count else ["x"] * self.chunk_count

@@ -24,7 +24,7 @@ from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory
 from memory.ports import MemoryStore, UserLedger
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.working_set.working_sets import CorpusShape, WorkingSetLimits, WorkingSets
+from memory.recall.working_set.working_sets import WorkingSetLimits, WorkingSets
 from memory.runtime.metrics import Metrics
 
 DIMENSION = 8
@@ -129,7 +129,7 @@ async def world(
     limits = WorkingSetLimits(patience=patience, search_patience=PATIENCE, **bounds)
     async with AsyncExitStack() as stack:
         own, worker, api = [await stack.enter_async_context(process(folder)) for _ in range(3)]
-        sets = WorkingSets(store=store, ledger=own, shape=CorpusShape(dimension), limits=limits)
+        sets = WorkingSets(store=store, ledger=own, dimension=dimension, limits=limits)
         yield World(await stack.enter_async_context(sets), store, (worker, api))
 
 

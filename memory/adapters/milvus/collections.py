@@ -13,9 +13,7 @@ from typing import Any, TypeAlias
 
 from memory.adapters import row_codec
 from memory.adapters.milvus import schema as milvus_schema
-from memory.adapters.milvus.capabilities import Capabilities
-from memory.adapters.milvus.partitions import all_partitions
-from memory.adapters.milvus.schema import Library
+from memory.adapters.milvus.schema import Capabilities, Library
 from memory.errors import BadSetting
 from memory.model import VectorOrigin
 from memory.ports import Outdated
@@ -84,30 +82,26 @@ class Collections:
 
     async def make_live(self, collection: str) -> None:
         """Atomically."""
-        alias = self._name + LIVE
         if await self.live() == collection:
             return
+        try:
+            await self._name_by(self._name + LIVE, collection)
+        except self._library.MilvusException:
+            if await self.live() != collection:  # otherwise another process was faster
+                raise
+
+    async def answer_by_name(self, collection: str) -> None:
+        """Let others who ask for the collection of the settings find this generation, once that collection is gone."""
+        if self._name not in await self._client.list_collections(timeout=LIBRARY_SECONDS):
+            await self._name_by(self._name, collection)
+
+    async def _name_by(self, alias: str, collection: str) -> None:
         try:
             await self._client.alter_alias(collection, alias, timeout=LIBRARY_SECONDS)
         except self._library.MilvusException as error:
             if error.code not in CODES_NO_ALIAS:
                 raise
-            try:
-                await self._client.create_alias(collection, alias, timeout=LIBRARY_SECONDS)
-            except self._library.MilvusException:
-                if await self.live() != collection:  # otherwise another process was faster
-                    raise
-
-    async def answer_by_name(self, collection: str) -> None:
-        """Let others who ask for the collection of the settings find this generation, once that collection is gone."""
-        if self._name in await self._client.list_collections(timeout=LIBRARY_SECONDS):
-            return
-        try:
-            await self._client.alter_alias(collection, self._name, timeout=LIBRARY_SECONDS)
-        except self._library.MilvusException as error:
-            if error.code not in CODES_NO_ALIAS:
-                raise
-            await self._client.create_alias(collection, self._name, timeout=LIBRARY_SECONDS)
+            await self._client.create_alias(collection, alias, timeout=LIBRARY_SECONDS)
 
     async def others(self) -> list[str]:
         """The generations that are not in use: unfinished, or replaced."""
@@ -129,7 +123,7 @@ class Collections:
         try:
             await self._client.load_collection(collection, timeout=LIBRARY_SECONDS)
         except self._library.MilvusException:
-            if not self._can.rebuilds_index or not await self.exists(collection):
+            if not self._can.is_lite or not await self.exists(collection):
                 raise
             await self._client.drop_index(collection, row_codec.VECTOR_FIELD, timeout=LIBRARY_SECONDS)
             await self._ensure_index(collection)
@@ -142,7 +136,7 @@ class Collections:
         """Whether it has an older schema than can be used, or an index that serves fewer than these rows."""
         if not await self._has_usable_schema(collection):
             return Outdated.SCHEMA
-        if not self._can.partitions_users:
+        if self._can.is_lite:
             return None
         found = await self._client.describe_index(collection, row_codec.VECTOR_FIELD, timeout=LIBRARY_SECONDS)
         kind = str((found or {}).get("index_type", ""))
@@ -155,7 +149,7 @@ class Collections:
         return await self._has_usable_schema(collection)
 
     async def _has_usable_schema(self, collection: str) -> bool:
-        return milvus_schema.version_of(await self.described(collection)) >= self._can.oldest_schema
+        return milvus_schema.version_of(await self.described(collection)) >= milvus_schema.oldest_version(self._can)
 
     async def successor(
         self, live: str, origin: VectorOrigin, *, names_max: int = FRESH_NAMES_MAX, rows: int = 0
@@ -200,10 +194,10 @@ class Collections:
 
     async def _ensure_partitions(self, collection: str) -> None:
         """Also those that a process did not make any more because it was killed; in the order of their names."""
-        if not self._can.partitions_users:
+        if self._can.is_lite:
             return
         known = set(await self._client.list_partitions(collection, timeout=LIBRARY_SECONDS))
-        for name in all_partitions():
+        for name in milvus_schema.all_partitions():
             if name not in known:
                 await self._client.create_partition(collection, name, timeout=LIBRARY_SECONDS)
 

@@ -14,13 +14,11 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import NoReturn, Self, TypeAlias, TypeVar
+from typing import Any, NoReturn, Self, TypeAlias, TypeVar
 
 from memory.adapters.breaker import Breaker
-from memory.adapters.milvus.capabilities import Capabilities, capabilities_of
 from memory.adapters.milvus.collections import Client, Collections
-from memory.adapters.milvus.partitions import partition_of
-from memory.adapters.milvus.schema import Library
+from memory.adapters.milvus.schema import Capabilities, Library, capabilities_of, partition_of
 from memory.errors import BadSetting, Unavailable
 from memory.model import VectorOrigin
 from memory.runtime.metrics import Metrics
@@ -80,11 +78,11 @@ class Link:
 
     def partition(self, user_id: str) -> str | None:
         """The one with this user's rows; None if there are none."""
-        return partition_of(user_id) if self.can.partitions_users else None
+        return None if self.can.is_lite else partition_of(user_id)
 
     def partitions(self, user_id: str) -> list[str] | None:
         """Those to be read for this user; None for all, as for a user id of ""."""
-        return [partition_of(user_id)] if user_id and self.can.partitions_users else None
+        return [partition_of(user_id)] if user_id and not self.can.is_lite else None
 
 
 class MilvusConnection:
@@ -248,3 +246,39 @@ def _is_connection(error: BaseException) -> bool:
     """Whether the server did not answer, as opposed to refusing the call."""
     code = _code(error)
     return not isinstance(code, int) or code == CODE_NOT_CONNECTED
+
+
+CALL_SECONDS = 20.0
+TIME_TO_LIVE = "collection.ttl.seconds"
+
+
+@dataclass(frozen=True, slots=True)
+class Durability:
+    """`is_server`: no Milvus Lite, so that its storage is not ours. `keeps_seconds`: after that the server deletes each
+    row; 0: it keeps them.
+    """
+
+    is_server: bool
+    keeps_seconds: int = 0
+
+
+async def durability_of(address: MilvusAddress, *, metrics: Metrics) -> Durability:
+    """Of the collection in use. Raises `Unavailable`, `BadSetting`."""
+
+    async def look(link: Link) -> Durability:
+        described = await link.collections.described(link.collection)
+        return Durability(not link.can.is_lite, _seconds(described.get("properties") or {}))
+
+    connection = MilvusConnection(address, metrics=metrics)
+    try:
+        return await connection.call("standing", look, seconds=CALL_SECONDS)
+    finally:
+        await connection.close()
+
+
+def _seconds(properties: dict[str, Any]) -> int:
+    """Milvus states numbers as text; it counts 0 and less as no limit."""
+    try:
+        return max(int(properties.get(TIME_TO_LIVE) or 0), 0)
+    except ValueError:
+        return 0

@@ -6,13 +6,14 @@ in the order of ids, over all users and statuses. The collection in use is never
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from memory.adapters import row_codec
+from memory.adapters import pages, row_codec
 from memory.adapters.milvus import filters, ordered_rows, schema
 from memory.adapters.milvus.collections import LIBRARY_SECONDS, LIVE, Collections
 from memory.adapters.milvus.connection import PART, Link, MilvusAddress, MilvusConnection, OpensConnection
@@ -80,7 +81,7 @@ class MilvusReembedding(OpensConnection):
             ids = [str(row["id"]) for row in page]
             known = await self._rows(self._begun, ids, row_codec.MEMORY_FIELDS) if self._target else {}
             missing = [row for row in page if known.get(row["id"]) != row]
-            for batch in _batches(missing, ROWS_IN_A_BATCH):
+            for batch in pages.batches(missing, ROWS_IN_A_BATCH):
                 yield [StoredText(row["id"], row_codec.embedded_text_of(row), row) for row in batch]
 
     async def put(self, texts: Sequence[StoredText], vectors: Vector) -> None:
@@ -118,18 +119,15 @@ class MilvusReembedding(OpensConnection):
             ids = [str(row["id"]) for row in page]
             known = await self._rows(_live, ids, ("id",))
             gone = [memory_id for memory_id in ids if memory_id not in known]
-            for batch in _batches(gone, IDS_IN_ONE_CALL_MAX):
-                await self._delete(target, batch)
+            for batch in pages.batches(gone, IDS_IN_ONE_CALL_MAX):
+                deleting = partial(_delete, collection=target, ids=batch)
+                await self._patiently("delete", deleting)
         stored, embedded = await self._patiently("count", counts)
         return stored == embedded
 
     async def switch(self) -> None:
         assert self._target, "begin first"
-
-        async def point(link: Link) -> None:
-            await link.collections.make_live(self._target)
-
-        await self._patiently("switch", point)
+        await self._patiently("switch", lambda link: link.collections.make_live(self._target))
 
     async def clear(self) -> None:
         async def drop(link: Link) -> None:
@@ -164,7 +162,7 @@ class MilvusReembedding(OpensConnection):
     async def _rows(self, collection: _Which, ids: Sequence[str], fields: Sequence[str]) -> dict[str, row_codec.Row]:
         """The rows of a collection with these ids."""
         found: dict[str, row_codec.Row] = {}
-        for batch in _batches(ids, IDS_IN_ONE_CALL_MAX):
+        for batch in pages.batches(ids, IDS_IN_ONE_CALL_MAX):
 
             async def ask(link: Link, wanted: Sequence[str] = batch) -> list[row_codec.Row]:
                 answer = await link.client.query(
@@ -179,11 +177,9 @@ class MilvusReembedding(OpensConnection):
             found |= {str(row["id"]): row for row in await self._patiently("get", ask)}
         return found
 
-    async def _delete(self, collection: str, ids: Sequence[str]) -> None:
-        async def write(link: Link) -> None:
-            await link.client.delete(collection, filter=filters.one_of("id", ids), timeout=LIBRARY_SECONDS)
 
-        await self._patiently("delete", write)
+async def _delete(link: Link, *, collection: str, ids: Sequence[str]) -> None:
+    await link.client.delete(collection, filter=filters.one_of("id", ids), timeout=LIBRARY_SECONDS)
 
 
 def _live(link: Link) -> str:
@@ -195,7 +191,3 @@ def _by_partition(link: Link, rows: Sequence[row_codec.Row]) -> dict[str | None,
     for row in rows:
         found.setdefault(link.partition(row["user_id"]), []).append(row)
     return found
-
-
-def _batches(items: Sequence[Result], size: int) -> Iterator[Sequence[Result]]:
-    return (items[start : start + size] for start in range(0, len(items), size))

@@ -3,23 +3,59 @@
 Field names are those of vLLM Semantic Router's collection plus ours (see `row_codec`). A collection records the version
 of this schema. 1: until there were versions; on servers, with a partition key. 2: on servers, `partitions` of our own
 and a scalar index on `user_id`; on Milvus Lite, where both would do harm, as before.
+
+What the Milvus at hand can do and needs is decided once, from the version that it reports: the rest of the adapter asks
+for a capability and never for a version. A cluster is like a standalone server.
 """
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import msgspec
 
 from memory.adapters import row_codec
-from memory.adapters.milvus.capabilities import Capabilities
 from memory.errors import BadSetting
 from memory.model import VectorOrigin
+
+LITE_NAME = "milvus_lite"  # a server that was installed from PyPI calls itself `v2.3.5-lite`, and is none
+FIRST_WITH_WORDS = (2, 4)  # with inverted indexes on text, and patterns that match within it
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """`is_lite`: on Milvus Lite a search of one partition is slower, and a scalar index on text loses hits. Unflushed
+    rows make its searches slow; a server flushes by itself, and a flush of ours for each write would leave many small
+    segments: there, a writer waits until its rows are visible instead. On Milvus Lite a search without a limit returns
+    all rows, in a third of a query's time; an index file may be incomplete after a kill, and is to be made again; and
+    files hold deleted rows as long as their collection exists, where a server compacts by itself.
+
+    `finds_words`: `like` finds text anywhere in a field; before 2.4 only where a field begins with it.
+    """
+
+    is_lite: bool
+    finds_words: bool = True
+
+
+def capabilities_of(version: str) -> Capabilities:
+    """`version`: as reported, for example `milvus_lite-3.2.2`, `v2.3.5-lite`, `v2.5.4`, `2.6.0-rc1`."""
+    if version.lower().startswith(LITE_NAME):
+        return Capabilities(is_lite=True)
+    major, minor = [*(int(part) for part in version.lstrip("vV").split(".")[:2] if part.isdigit()), 0, 0][:2]
+    return Capabilities(is_lite=False, finds_words=(major, minor) >= FIRST_WITH_WORDS)
+
 
 EXACT_ROWS_MAX = 1_000_000  # some 60,000 rows in each partition, whose owners are compared in a few ms
 EXACT, GRAPH = "FLAT", "HNSW"  # kinds of a vector index, as Milvus names them
 SEARCH_WIDTH_MIN = 64  # candidates that a search in a graph looks at, at least
 SCHEMA_VERSION = 2
+# Part of the schema's version: with another number, rows would be looked for where they are not. They are named and
+# chosen here rather than by Milvus' own partition key. With a key, Milvus 2.3 writes an upserted row into another
+# partition than the one that it searches for the same user, so that the row is never found.
+PARTITIONS = 16
 EARLY_ORIGIN = VectorOrigin(  # of collections that do not say: early releases had this model only
     "all-MiniLM-L6-v2", 384, "1009370bf5c35b70db0aeabf0ff92b661832aee74509501cc5ace0989bb4feea"
 )
@@ -48,6 +84,15 @@ def fields(pymilvus: Library, *, dimension: int, origin: VectorOrigin | None) ->
     return schema
 
 
+def partition_of(user_id: str) -> str:
+    """The one that holds a user's rows: a search of one user reads no other."""
+    return f"users_{zlib.crc32(user_id.encode()) % PARTITIONS}"
+
+
+def all_partitions() -> Sequence[str]:
+    return [f"users_{number}" for number in range(PARTITIONS)]
+
+
 def index(pymilvus: Library, *, can: Capabilities, rows: int = 0) -> Library:
     """Exact until `rows` are so many that reading one partition takes too long, and always on Milvus Lite.
 
@@ -55,8 +100,8 @@ def index(pymilvus: Library, *, can: Capabilities, rows: int = 0) -> Library:
     while a graph of all users' rows is searched in vain for them. Milvus Lite's own choice lost one hit in twenty.
     """
     params = pymilvus.AsyncMilvusClient.prepare_index_params()
-    if can.text_index:
-        params.add_index("user_id", index_name="user_id", index_type=can.text_index)
+    if not can.is_lite:
+        params.add_index("user_id", index_name="user_id", index_type="INVERTED" if can.finds_words else "Trie")
     kind = index_kind(can=can, rows=rows)
     graph = {"M": 16, "efConstruction": 200} if kind == GRAPH else {}
     params.add_index(
@@ -71,7 +116,7 @@ def index(pymilvus: Library, *, can: Capabilities, rows: int = 0) -> Library:
 
 def index_kind(*, can: Capabilities, rows: int) -> str:
     """The kind of vector index for so many rows."""
-    return GRAPH if can.partitions_users and rows > EXACT_ROWS_MAX else EXACT
+    return GRAPH if not can.is_lite and rows > EXACT_ROWS_MAX else EXACT
 
 
 def index_fits(kind: str, *, can: Capabilities, rows: int) -> bool:
@@ -103,6 +148,11 @@ def version_of(description: dict[str, Any]) -> int:
         return 1
 
 
+def oldest_version(can: Capabilities) -> int:
+    """Of a collection that can be used as it is. Version 2 changed nothing on Milvus Lite."""
+    return 1 if can.is_lite else 2
+
+
 def check_version(description: dict[str, Any], *, collection: str, can: Capabilities) -> None:
     """Raise `BadSetting` if the collection is of another version than this release reads and writes."""
     version = version_of(description)
@@ -111,7 +161,7 @@ def check_version(description: dict[str, Any], *, collection: str, can: Capabili
             f"collection {collection!r} has schema version {version}, made by a later release; this one knows "
             f"{SCHEMA_VERSION}: update memproxy, or name another collection (memory.milvus.collection)"
         )
-    if version < can.oldest_schema:
+    if version < oldest_version(can):
         raise BadSetting(
             f"collection {collection!r} has schema version {version}, this release needs {SCHEMA_VERSION}: stop "
             "memproxy and run `memproxy migrate`, which copies all memories and loses none"

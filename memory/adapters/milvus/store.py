@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -85,23 +86,10 @@ class MilvusStore(OpensConnection):
     async def search(self, where: MemoryFilter, vector: Vector, *, limit: int) -> list[Candidate]:
         if limit < 1:
             return []
-
-        async def ask(link: Link) -> list[list[row_codec.Row]]:
-            found: list[list[row_codec.Row]] = await link.client.search(
-                link.collection,
-                data=[np.asarray(vector, dtype=np.float32)],
-                partition_names=link.partitions(where.user_id),
-                anns_field=row_codec.VECTOR_FIELD,
-                filter=filters.expression(where),
-                limit=min(limit, SEARCH_LIMIT_MAX),
-                output_fields=list(row_codec.MEMORY_FIELDS),
-                search_params=schema.search_params(limit),
-                consistency_level=BOUNDED,
-                timeout=LIBRARY_SECONDS,
-            )
-            return found
-
-        [hits] = await self._call("search", ask, seconds=self._timeouts.search)
+        limit = min(limit, SEARCH_LIMIT_MAX)
+        wanted = _Rows(filters.expression(where), row_codec.MEMORY_FIELDS, where.user_id, limit)
+        search = partial(self._nearest, wanted=wanted, vectors=vector[None])
+        [hits] = await self._call("search", search, seconds=self._timeouts.search)
         found = [(row_codec.readable(row_codec.memory_of, hit["entity"]), float(hit["distance"])) for hit in hits]
         return [
             row_codec.candidate(memory, cosine)
@@ -142,8 +130,18 @@ class MilvusStore(OpensConnection):
         return sorted(_owned(found, where.user_id), key=lambda record: pages.position(record.memory), reverse=True)
 
     async def load_few(self, where: MemoryFilter, *, most: int) -> list[Record] | None:
-        answer = await self._all(where, most=most)
-        return None if answer is None else _owned(await _in_pieces(row_codec.record_of, answer), where.user_id)
+        limit = min(most + 1, SEARCH_LIMIT_MAX)
+        wanted = _Rows(filters.expression(where), row_codec.RECORD_FIELDS, where.user_id, limit)
+
+        async def ask(link: Link) -> list[row_codec.Row]:
+            if link.can.is_lite:  # in a third of a query's time
+                return await self._swept(link, wanted, self._anywhere)
+            return await self._ask(link, wanted)
+
+        answer = await self._call("load", ask, seconds=self._timeouts.read)
+        if len(answer) > most:
+            return None
+        return _owned(await _in_pieces(row_codec.record_of, answer), where.user_id)
 
     async def same_statement(self, where: MemoryFilter, key: str) -> Record | None:
         if not _KEY.fullmatch(key):
@@ -176,22 +174,17 @@ class MilvusStore(OpensConnection):
         return int(row["count(*)"])
 
     async def apply(
-        self,
-        user_id: str,
-        changes: Sequence[Change],
-        vectors: Vector,
-        *,
-        before_each: Callable[[], None] | None = None,
+        self, user_id: str, changes: Sequence[Change], vectors: Vector, *, before_each: Callable[[], None] | None = None
     ) -> None:
         written = row_codec.written(user_id, changes, vectors, dimension=self._address.dimension)
-        for ids in _batches(list(written), ROWS_IN_ONE_CALL_MAX):
+        for ids in pages.batches(list(written), ROWS_IN_ONE_CALL_MAX):
             owners = await self._query("apply", _Rows(filters.one_of("id", ids), ("id", "user_id")))
             row_codec.refuse_foreign(user_id, {row["id"]: row["user_id"] for row in owners})
-        for ids in _batches(list(written), ROWS_IN_ONE_CALL_MAX):
+        for ids in pages.batches(list(written), ROWS_IN_ONE_CALL_MAX):
             await self._upsert(user_id, [written[memory_id] for memory_id in ids], before_each)
 
     async def delete(self, user_id: str, memory_ids: Collection[str]) -> None:
-        for ids in _batches([i for i in dict.fromkeys(memory_ids) if is_valid_id(i)], IDS_IN_ONE_CALL_MAX):
+        for ids in pages.batches([i for i in dict.fromkeys(memory_ids) if is_valid_id(i)], IDS_IN_ONE_CALL_MAX):
             await self._delete(user_id, ids)
 
     async def _upsert(self, user_id: str, batch: list[row_codec.Row], before: Callable[[], None] | None) -> None:
@@ -202,10 +195,7 @@ class MilvusStore(OpensConnection):
                 before()
             # the library's own time-out: a suspended process must not send its pending call when it resumes
             await link.client.upsert(
-                link.collection,
-                batch,
-                timeout=seconds + LIBRARY_LATER_SECONDS,
-                partition_name=link.partition(user_id),
+                link.collection, batch, timeout=seconds + LIBRARY_LATER_SECONDS, partition_name=link.partition(user_id)
             )
             own = _Rows(filters.one_of("id", [str(batch[0]["id"])]), ("id",), user_id, consistency=SESSION)
             await self._settle(link, own, written=len(batch))
@@ -216,10 +206,7 @@ class MilvusStore(OpensConnection):
         async def write(link: Link) -> None:
             expression = filters.owned(user_id, ids)
             await link.client.delete(
-                link.collection,
-                filter=expression,
-                partition_name=link.partition(user_id),
-                timeout=LIBRARY_SECONDS,
+                link.collection, filter=expression, partition_name=link.partition(user_id), timeout=LIBRARY_SECONDS
             )
             # Strong, since a server of 2.3 does not report when it deleted; and pymilvus 3.0's asynchronous client
             # ignores a refusal, such as that the collection was replaced, or is not loaded after a restart.
@@ -236,12 +223,12 @@ class MilvusStore(OpensConnection):
         rows make it slow. On a server, one read waits until the node that searches has loaded what this process wrote;
         from then on it serves those rows to all.
         """
-        if not link.can.flushes_after_writes:
+        if not link.can.is_lite:
             await self._ask(link, own)
         await self._flushed(link, written=written)
 
     async def _flushed(self, link: Link, *, written: int) -> None:
-        if not link.can.flushes_after_writes:
+        if not link.can.is_lite:
             return
         self._unflushed_rows += written
         if self._unflushed_rows >= FLUSH_AFTER_ROWS:
@@ -276,7 +263,7 @@ class MilvusStore(OpensConnection):
         """The converted rows with these ids, in that order, as far as they are the user's."""
         found: dict[str, Result] = {}
         # Each query of Milvus Lite reads all users' rows: as few as possible.
-        for ids in _batches(list(dict.fromkeys(memory_ids)), ROWS_BY_ID_MAX):
+        for ids in pages.batches(list(dict.fromkeys(memory_ids)), ROWS_BY_ID_MAX):
             possible = [memory_id for memory_id in ids if is_valid_id(memory_id)]
             if not possible:
                 continue
@@ -300,21 +287,13 @@ class MilvusStore(OpensConnection):
         )
         return await _in_pieces(_compact, found)  # the library decodes a row only when it is accessed
 
-    async def _all(self, where: MemoryFilter, *, most: int) -> list[row_codec.Row] | None:
-        """All rows that the filter admits, unordered, in one call; None if there are more than `most`."""
-        limit = min(most + 1, SEARCH_LIMIT_MAX)
-        wanted = _Rows(filters.expression(where), row_codec.RECORD_FIELDS, where.user_id, limit)
-
-        async def ask(link: Link) -> list[row_codec.Row]:
-            if link.can.sweeps_by_search:
-                return await self._swept(link, wanted, self._anywhere)
-            return await self._ask(link, wanted)
-
-        answer = await self._call("load", ask, seconds=self._timeouts.read)
-        return answer if len(answer) <= most else None
-
     async def _swept(self, link: Link, wanted: _Rows, vectors: Vector) -> list[row_codec.Row]:
-        """Those of the rows that are nearest to each vector."""
+        """Those of the rows that are nearest to one of the vectors."""
+        found = await self._nearest(link, wanted=wanted, vectors=vectors)
+        return await _in_pieces(_entity, [hit for hits in found for hit in hits])
+
+    async def _nearest(self, link: Link, *, wanted: _Rows, vectors: Vector) -> list[list[row_codec.Row]]:
+        """The hits of each vector."""
         found: list[list[row_codec.Row]] = await link.client.search(
             link.collection,
             data=list(np.asarray(vectors, dtype=np.float32)),
@@ -327,7 +306,7 @@ class MilvusStore(OpensConnection):
             consistency_level=BOUNDED,
             timeout=LIBRARY_SECONDS,
         )
-        return await _in_pieces(_entity, [hit for hits in found for hit in hits])
+        return found
 
     async def _holding(self, link: Link, where: MemoryFilter, words: Collection[str]) -> list[str]:
         """The ids of the memories whose content contains one of the words, which we look for ourselves."""
@@ -376,7 +355,3 @@ async def _in_pieces(convert: Callable[[row_codec.Row], Result], found: Iterable
 def _owned(found: Sequence[Record], user_id: str) -> list[Record]:
     """The final check of ownership, before results leave the store."""
     return [record for record in found if record.memory.user_id == user_id]
-
-
-def _batches(ids: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    return (ids[start : start + size] for start in range(0, len(ids), size))

@@ -14,7 +14,7 @@ import msgspec
 from memory.errors import Unavailable, Unusable
 from memory.model import Message, Role
 from memory.ports import ChatModel
-from memory.ports.writing import GroundedSentence, Objections, WritingTask
+from memory.ports.reading import GroundedSentence, Objections, WritingTask
 
 PART = "model"
 FORM = "Answer with JSON of this form, complete, and nothing else: "
@@ -37,7 +37,7 @@ _WRITTEN = msgspec.json.Decoder(_Written)
 
 
 class ChatWriter:
-    """`memory.ports.writing.GroundedWriter`. `seconds`: of one call; `answer_tokens_max`: the model's own limit."""
+    """`memory.ports.reading.GroundedWriter`. `seconds`: of one call; `answer_tokens_max`: the model's own limit."""
 
     def __init__(self, model: ChatModel, *, seconds: float, answer_tokens_max: int) -> None:
         self._model = model
@@ -111,12 +111,7 @@ def _schema(task: WritingTask, lines: int) -> dict[str, Any]:
         "text": {"type": "string"},
         "lines": {"type": "array", "items": number, "minItems": 1, "maxItems": min(lines, 20)},
     }
-    sentence = {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    sentence = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
     return {
         "type": "object",
         "properties": {"sentences": {"type": "array", "items": sentence, "maxItems": task.sentences_max}},

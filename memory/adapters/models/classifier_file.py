@@ -16,10 +16,9 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from memory.recall.signals.classifier import SignalClassifier
+from memory.recall.signals.classifier import QuestionClassifier, SignalClassifier
 from memory.recall.signals.linear_model import LinearModel, Phrase
 from memory.recall.signals.phrases import question_phrases, training_phrases
-from memory.recall.signals.question_kinds import QuestionClassifier
 
 SHIPPED, SHIPPED_QUESTIONS = "signal_weights.npz", "question_weights.npz"
 FORMAT = 2  # of the file and of the features: increase it when either changes
@@ -29,17 +28,8 @@ T = TypeVar("T", bound=LinearModel[Any])
 _VOCABULARY = msgspec.json.Decoder(list[str])
 
 
-def fingerprint(model: str) -> str:
+def fingerprint(model: str, phrases: Iterable[Phrase]) -> str:
     """A hash of the training phrases and the embedding model's name."""
-    return _hashed(model, training_phrases())
-
-
-def question_fingerprint(model: str) -> str:
-    """The same for the kinds of questions."""
-    return _hashed(model, question_phrases())
-
-
-def _hashed(model: str, phrases: Iterable[Phrase]) -> str:
     told = hashlib.sha256(f"{FORMAT}\x1f{model}".encode())
     for phrase in phrases:
         told.update(f"\x1f{phrase.label or ''}\x1e{phrase.text}".encode())
@@ -48,14 +38,17 @@ def _hashed(model: str, phrases: Iterable[Phrase]) -> str:
 
 def shipped(model: str) -> SignalClassifier | None:
     """The packaged classifier, or None if it was trained on something else."""
-    with as_file(files("memory.recall.signals") / SHIPPED) as path:
-        return read_classifier(path, SignalClassifier, expected=fingerprint(model))
+    return _shipped(SHIPPED, SignalClassifier, fingerprint(model, training_phrases()))
 
 
 def shipped_questions(model: str) -> QuestionClassifier | None:
     """The same for the kinds of questions."""
-    with as_file(files("memory.recall.signals") / SHIPPED_QUESTIONS) as path:
-        return read_classifier(path, QuestionClassifier, expected=question_fingerprint(model))
+    return _shipped(SHIPPED_QUESTIONS, QuestionClassifier, fingerprint(model, question_phrases()))
+
+
+def _shipped(name: str, kind: type[T], expected: str) -> T | None:
+    with as_file(files("memory.recall.signals") / name) as path:
+        return read_classifier(path, kind, expected=expected)
 
 
 def read_classifier(path: Path, kind: type[T], *, expected: str) -> T | None:

@@ -15,9 +15,8 @@ from typing import Any
 import msgspec
 
 from memory.adapters.models import packaged_encoder
-from memory.adapters.models.onnx_export import export_in_8_bits
 from memory.adapters.models.packaged_encoder import PACKAGED_MODEL
-from memory.adapters.models.prepared_models import made_once
+from memory.adapters.models.prepared_models import export_in_8_bits, made_once
 from memory.errors import BadSetting
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
@@ -111,12 +110,7 @@ def _make_packaged(base: str, folder: Path) -> None:
     example = dict(zip(inputs, (torch.ones(2, 8, width), torch.ones(2, 8, dtype=torch.int64)), strict=True))
     axes = {name: {0: "texts", 1: "tokens"} for name in inputs} | {"vector": {0: "texts"}}
     export_in_8_bits(
-        Centred().eval(),
-        example,
-        folder / ENCODER,
-        output="vector",
-        axes=axes,
-        in_blocks=packaged_encoder.is_coarsened,
+        Centred().eval(), example, folder / ENCODER, output="vector", axes=axes, in_blocks=packaged_encoder.is_coarsened
     )
     card = Card(
         model=PACKAGED_MODEL,

@@ -23,8 +23,7 @@ import numpy.typing as npt
 from tokenizers import Tokenizer
 
 from memory.adapters.models.embedding_model import ENCODER, TOKENIZER, Card, card_of
-from memory.adapters.models.onnx_session import cpu_session
-from memory.adapters.models.packaged_encoder import EMBEDDINGS, SENTENCE_PIECES, TOKEN_TABLE, TokenTable
+from memory.adapters.models.packaged_encoder import EMBEDDINGS, SENTENCE_PIECES, TOKEN_TABLE, TokenTable, cpu_session
 from memory.adapters.models.recent_vectors import CACHE_TEXTS, Prefixes, RecentVectors
 from memory.adapters.models.sentence_pieces import sentence_pieces_of
 from memory.adapters.well_formed import well_formed

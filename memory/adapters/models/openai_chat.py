@@ -122,12 +122,7 @@ class OpenAiChatModel:
             await self._client.aclose()
 
     async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        max_tokens: int,
-        seconds: float,
-        schema: Mapping[str, Any] | None = None,
+        self, messages: Sequence[Message], *, max_tokens: int, seconds: float, schema: Mapping[str, Any] | None = None
     ) -> Completion:
         """The first choice, unchanged. Raises `Unusable`, `Late` and `Unavailable`, as the port says."""
         began_at = asyncio.get_running_loop().time()

@@ -17,8 +17,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from memory.adapters.models import packaged_encoder
-from memory.adapters.models.onnx_export import export_in_8_bits
-from memory.adapters.models.prepared_models import made_once
+from memory.adapters.models.prepared_models import export_in_8_bits, made_once
 from memory.errors import BadSetting
 from memory.learn.reading.labels import HEADS
 

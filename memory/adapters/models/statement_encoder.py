@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from memory.adapters.models.onnx_session import cpu_session
-from memory.adapters.models.packaged_encoder import EMBEDDINGS, SENTENCE_PIECES, TOKEN_TABLE, TokenTable
+from memory.adapters.models.packaged_encoder import EMBEDDINGS, SENTENCE_PIECES, TOKEN_TABLE, TokenTable, cpu_session
 from memory.adapters.models.sentence_pieces import sentence_pieces_of
 from memory.learn.reading.encoding import SpecialTokens, TokenWindow, pair_window, windows_of
 from memory.learn.reading.judgements import JudgedClause, Judgement, RequestSpan

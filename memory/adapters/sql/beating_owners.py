@@ -19,8 +19,7 @@ from dataclasses import dataclass
 import psycopg
 import structlog
 
-from memory.adapters.sql.postgres_errors import translating
-from memory.adapters.sql.postgres_pool import PostgresConnection, PostgresPool
+from memory.adapters.sql.postgres_pool import PostgresConnection, PostgresPool, translating
 from memory.adapters.sql.statements import Connection, statements
 from memory.errors import Unavailable
 
@@ -101,7 +100,7 @@ class BeatingOwners:
     def is_dead(self, connection: Connection, owner: str) -> bool:
         if owner == self.name:
             return False
-        if SQL.owner(connection, name=owner).fetchone() is None:
+        if not SQL.owner.exists(connection, name=owner):
             return True
         return self._watch.is_still(owner, at=time.monotonic())
 

@@ -1,19 +1,25 @@
-"""Finds where a request continues the user's conversations, and inserts positions. Jobs on a connection.
+"""Places requests in the user's conversations, and abandons and resumes turns of a tree. Jobs on a connection.
 
 The newest known prefix wins. Where several turns have the same prefix (regenerated answers, or two conversations that
 began alike), the answer that the client sends decides, then whether the turn has no continuation yet, then which is
 newest. Exchanges after that prefix are recognised by their words or their answers, since clients rewrite messages that
 they send again. Costs one lookup for each exchange that is not known, usually one in all.
+
+An abandoned turn leaves the queue; one that was learnt, or was being learnt, is unsettled until its memories are
+withdrawn. Resuming is the reverse. Both happen inside the transaction that opens the turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from memory.adapters.sql.statements import Connection, statements
-from memory.adapters.turn_texts import messages_of, to_text
-from memory.model import SentConversation, SentExchange, Turn
+from memory.adapters.sql import turn_effects
+from memory.adapters.sql.statements import Connection, listed, statements
+from memory.adapters.sql.turns_queue import make_ready, stage_of
+from memory.adapters.sql.turns_rows import messages_of, to_text
+from memory.adapters.sql.turns_upkeep import take_out
+from memory.model import BranchShift, BranchTurn, SentConversation, SentExchange, Turn, TurnStatus
 from memory.model.exchanges import folded, is_distinctive, words_of
 
 SQL = statements("branch_positions")
@@ -95,8 +101,7 @@ def unknown(connection: Connection, turn: Turn, sent: SentConversation) -> int:
 
 
 def is_left_out(connection: Connection, user_id: str, key: str) -> bool:
-    found = SQL.left_out_key(connection, user_id=user_id, key=key).fetchone()
-    return found is not None
+    return SQL.left_out_key.exists(connection, user_id=user_id, key=key)
 
 
 def _session_of(turn: Turn, sent: SentConversation) -> str:
@@ -131,8 +136,7 @@ def _is_answered(connection: Connection, node: BranchNode, answer: str) -> bool:
 
 
 def _has_child(connection: Connection, node: BranchNode) -> bool:
-    row = SQL.child_of(connection, turn_id=node.turn_id, tree_id=node.tree_id).fetchone()
-    return row is not None
+    return SQL.child_of.exists(connection, turn_id=node.turn_id, tree_id=node.tree_id)
 
 
 def _replaced(connection: Connection, turn: Turn, sent: SentConversation, session_id: str) -> BranchNode | None:
@@ -161,3 +165,107 @@ def insert_node(
     )
     row = SQL.number_of_position(connection, id=turn.id).fetchone()
     return int(row[0])
+
+
+SHIFT_TURNS_MAX = 500  # of one kind, settled at a time
+OVERLAP_SECONDS_MIN = 0.05  # of two requests at the same time: a client may send the next before we see an answer's end
+
+
+def is_extension(connection: Connection, parent: BranchNode) -> bool:
+    """Whether a new turn after `parent` leaves the rest of its tree as it is."""
+    is_left_behind = SQL.newer_on_path.exists(connection, tree_id=parent.tree_id, position=parent.position)
+    is_concurrent = SQL.concurrent_in_tree.exists(connection, tree_id=parent.tree_id)
+    return not (parent.is_abandoned or is_left_behind or is_concurrent)
+
+
+def under_way(connection: Connection, turn: Turn, parent_id: str, keys: Sequence[str]) -> list[str]:
+    """Turns after the same parent that were being answered when this one came, and that it does not repeat.
+
+    Nobody chose between them yet: two agents, or a client that asks for a title meanwhile.
+    """
+    return SQL.unanswered_siblings.column(
+        connection,
+        parent_id=parent_id,
+        user_id=turn.scope.user_id,
+        id=turn.id,
+        at=turn.at + OVERLAP_SECONDS_MIN,
+        keys=listed(keys),
+    )
+
+
+def answered(connection: Connection, turn_id: str, user_id: str, *, at: float) -> None:
+    """Abandon a turn beside the path if its answer was complete when the one that stands there came, after all."""
+    if SQL.later_sibling.exists(connection, turn_id=turn_id, overlap_seconds_min=OVERLAP_SECONDS_MIN, at=at):
+        _abandon(connection, user_id, [turn_id])
+        SQL.no_longer_concurrent(connection, turn_id=turn_id)
+
+
+def make_active(connection: Connection, turn: Turn, tree_id: str, *, now: float, beside: Collection[str] = ()) -> None:
+    """Make the path to this turn the active one of its tree. The cost depends on the length of both paths.
+
+    `beside`: turns off the path that stay active.
+    """
+    turn_id, user_id = turn.id, turn.scope.user_id
+    path = set(SQL.path_to.column(connection, turn_id=turn_id, user_id=user_id))
+    active = SQL.active_in_tree.column(connection, tree_id=tree_id, user_id=user_id)
+    left = SQL.abandoned_among.column(connection, path=listed(sorted(path)))
+    _abandon(connection, user_id, [one for one in active if one not in path and one not in beside])
+    _resume(connection, user_id, left, now=now)
+    SQL.none_concurrent(connection, tree_id=tree_id)
+    if beside:
+        SQL.mark_concurrent(connection, beside=listed(sorted(beside)))
+
+
+def _abandon(connection: Connection, user_id: str, turn_ids: Sequence[str]) -> None:
+    rows = SQL.turns_by_id(connection, turn_ids=listed(turn_ids), user_id=user_id).fetchall()
+    take_out(connection, user_id, [row[:5] for row in rows if row[2] in ("open", "ready", "window")], stage="abandoned")
+    SQL.abandon_learnt.many(connection, [{"seq": row[0]} for row in rows if row[2] == "learnt"])
+    turn_effects.sessions_changed(connection, user_id, {row[1] for row in rows if row[2] == "learnt"})
+    _mark(connection, turn_ids, is_abandoned=True)
+    SQL.unsettle_abandoned.many(
+        connection, [{"reached": row[2], "turn_id": row[5]} for row in rows if row[2] in ("window", "learnt")]
+    )
+
+
+def _resume(connection: Connection, user_id: str, turn_ids: Sequence[str], *, now: float) -> None:
+    rows = SQL.abandoned_turns(connection, turn_ids=listed(turn_ids), user_id=user_id).fetchall()
+    _mark(connection, turn_ids, is_abandoned=False)
+    turn_effects.sessions_changed(connection, user_id, {session_id for _, session_id, *_ in rows})
+    for seq, _, status, reached, turn_id in rows:
+        stage = _stage_when_resumed(TurnStatus(status), reached)
+        SQL.set_stage(connection, stage=stage, seq=seq)
+        if reached:
+            SQL.unsettle(connection, turn_id=turn_id)
+    for seq, session_id, status, reached, _ in rows:
+        if _stage_when_resumed(TurnStatus(status), reached) == "ready":
+            make_ready(connection, seq, user_id, session_id, now)
+
+
+def _stage_when_resumed(status: TurnStatus, reached: str) -> str:
+    """Of a turn that was abandoned: where it was then, or where it would be by now."""
+    return "learnt" if reached == "learnt" else stage_of(status)
+
+
+def _mark(connection: Connection, turn_ids: Collection[str], *, is_abandoned: bool) -> None:
+    SQL.mark_abandoned(connection, is_abandoned=is_abandoned, turn_ids=listed(turn_ids))
+
+
+def next_shift(connection: Connection, *, without: Collection[str] = ()) -> str | None:
+    return SQL.unsettled_user.value(connection, str, without=listed(sorted(without)))
+
+
+def shift_of(connection: Connection, user_id: str) -> BranchShift:
+    rows = SQL.unsettled_turns(connection, user_id=user_id, shift_turns_max=SHIFT_TURNS_MAX).fetchall()
+    turns = [(BranchTurn(*row[:3]), row[3]) for row in rows]
+    return BranchShift(
+        tuple(turn for turn, is_abandoned in turns if is_abandoned),
+        tuple(turn for turn, is_abandoned in turns if not is_abandoned),
+    )
+
+
+def settle(connection: Connection, user_id: str, shift: BranchShift) -> None:
+    for turns, is_abandoned in ((shift.abandoned, True), (shift.resumed, False)):
+        SQL.settle_turns(
+            connection, user_id=user_id, is_abandoned=is_abandoned, turn_ids=listed(turn.turn_id for turn in turns)
+        )
+    SQL.settle_deleted(connection, user_id=user_id)

@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from memory.adapters.retention import NOTE_KEYS_ASKED_MAX
-from memory.adapters.sql.chains import SqlResponseChains, link_of
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.model_capabilities import LESSON_SECONDS_MAX, named
 from memory.adapters.sql.notes import KEYS_AT_A_GLANCE, SqlNoteBook, note_of
 from memory.adapters.sql.profiles import profile_of, without_written
-from memory.adapters.sql.statements import Connection, listed, statements
-from memory.adapters.sql.user_digests import user_hash
+from memory.adapters.sql.requests_by_name import SqlResponseChains, link_of
+from memory.adapters.sql.statements import Connection, listed, statements, user_hash
 from memory.model import ChainLink, PastNote, Placement, Profile
 from memory.ports import ChatState, ChatStateQuery, Clock, Revision
 
 SQL = statements("chat_states")
+
+NOTE_KEYS_ASKED_MAX = 2_000  # of one lookup: longer conversations keep their latest notes
 
 
 @dataclass(frozen=True, slots=True)

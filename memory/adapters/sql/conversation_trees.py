@@ -1,41 +1,157 @@
-"""Conversation trees in the turn log's database: a turn, its position, and what it fills in are one transaction."""
+"""Conversation trees in the turn log's database: a turn, its position, and what it fills in are one transaction.
+
+Turns that were missed are recorded from the conversation that a client sends again. An exchange that this user's record
+holds or held, under whatever session, project or agent, or that must not be recorded, is not filled in. What
+is filled in follows a turn that we observed; or its whole conversation is unknown, and not long ago there was a time
+without recording, long enough for it to have begun then: a restart is not. Otherwise an unknown beginning is likely to
+be examples in a prompt, or a conversation from elsewhere: it is left out, for good.
+
+A filled-in turn is dated when it can have been said at the earliest, so that it never replaces, nor forgets, what was
+said since.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from memory.adapters.sql import backfill, branch_positions, branch_shifts, known_exchanges
-from memory.adapters.sql.backfill import Backfill
+from memory.adapters.sql import branch_positions, known_exchanges, recording_times
 from memory.adapters.sql.branch_positions import BranchNode, BranchPosition, insert_node, is_left_out, position_of
-from memory.adapters.sql.database import SqlDatabase
-from memory.adapters.sql.erased_users import was_erased_since
-from memory.adapters.sql.jobs import OnDatabase, reading, reads, writes, writing
-from memory.adapters.sql.opt_outs import opted_out_at
-from memory.adapters.sql.statements import Connection, statements
-from memory.adapters.sql.turns_opening import insert_turn
+from memory.adapters.sql.database import DatedOnDatabase, reading, reads, writes, writing
+from memory.adapters.sql.erased_users import opted_out_at, was_erased_since
+from memory.adapters.sql.statements import Connection, statements, user_hash
+from memory.adapters.sql.turns_queue import insert_turn
+from memory.adapters.sql.turns_rows import turn_of
 from memory.errors import BadInput
 from memory.model import SentConversation, SentExchange, Turn, TurnStatus
-from memory.ports import Clock
 
 SQL = statements("conversation_trees")
+
+RETURN_SECONDS_MAX = 86_400.0  # after a gap: conversations that begin later with unknown exchanges did not begin in it
+GAP_SECONDS_MIN = 5.0  # a shorter one without a lost turn is a restart: hardly anybody begins a conversation in it
+EXCHANGE_SECONDS_MIN = 1.0  # between two exchanges of a conversation, whoever types and whatever answers
+STEP_SECONDS = 0.001  # keeps filled-in turns in order
+
+
+def is_known(connection: Connection, user_id: str, exchange: SentExchange) -> bool:
+    """Whether it is recorded, was deleted, or must not be recorded."""
+    return is_left_out(connection, user_id, exchange.key) or known_exchanges.is_known(connection, user_id, exchange)
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill:
+    """Fills in before `turn`, which is in its session already. `is_session_given`: history may have been imported."""
+
+    turn: Turn
+    is_session_given: bool
+    now: float
+
+    def run(self, connection: Connection, position: BranchPosition) -> BranchNode | None:
+        """The position after the filled-in turns: the last of them, else the known one."""
+        last, user_id = position.parent, self.turn.scope.user_id
+        sent = [one for one in position.missing if one.said]
+        if not sent:
+            return last
+        unknown = [one for one in sent if one.is_recordable and not is_known(connection, user_id, one)]
+        said_from = self._said_from(connection, position.parent, len(unknown)) if unknown else None
+        for exchange in sent:
+            turn = self._imported(connection, exchange)
+            is_imported = turn is not None
+            if turn is None and exchange in unknown:
+                if said_from is None:
+                    known_exchanges.leave_out(connection, user_id, exchange)
+                    continue
+                turn = _filled_in(
+                    self.turn,
+                    exchange,
+                    tree_id=last.tree_id if last is not None and last.is_seen else "",
+                    number=unknown.index(exchange),
+                    count=len(unknown),
+                    said_from=said_from,
+                )
+                insert_turn(connection, turn, now=self.now, owner="")
+            if turn is not None:
+                last = self._placed(connection, turn, exchange, last, is_imported=is_imported)
+        return last
+
+    def _said_from(self, connection: Connection, parent: BranchNode | None, count: int) -> float | None:
+        """The earliest time of the unknown exchanges; None if they are not to be filled in."""
+        if parent is not None and parent.is_seen:
+            row = SQL.end_of_turn(connection, turn_id=parent.turn_id).fetchone()
+            if row is None:
+                return None  # deleted: what followed it is not restored
+            began_at = recording_times.gap_after(connection, row[0])
+            return max(float(row[0]), row[0] if began_at is None else began_at)
+        if SQL.erased_conversations.exists(connection, user_hash=user_hash(self.turn.scope.user_id)):
+            return None
+        needed, after_loss = (seconds_to_begin(count, is_loss=is_loss) for is_loss in (False, True))
+        since = self.now - RETURN_SECONDS_MAX
+        return recording_times.gap_with_room(connection, since=since, seconds=needed, after_loss=after_loss)
+
+    def _imported(self, connection: Connection, exchange: SentExchange) -> Turn | None:
+        """A turn of a given session that says this and has no position: history that was imported before."""
+        if not self.is_session_given:
+            return None
+        turn_id = known_exchanges.without_position(connection, self.turn.scope, exchange)
+        if not turn_id:
+            return None
+        return SQL.turn_by_id.one(connection, turn_of, turn_id=turn_id)
+
+    def _placed(
+        self, connection: Connection, turn: Turn, exchange: SentExchange, last: BranchNode | None, *, is_imported: bool
+    ) -> BranchNode:
+        above = last if last is not None and last.is_seen else None
+        is_seen = above is not None or is_imported
+        tree_id = above.tree_id if above is not None else turn.id
+        at = insert_node(connection, turn, exchange.key, tree_id, above, is_seen=is_seen)
+        parent_id = above.turn_id if above is not None else ""
+        return BranchNode(at, turn.id, turn.scope.session_id, tree_id, parent_id, is_seen, False)
+
+
+def seconds_to_begin(exchanges: int, *, is_loss: bool) -> float:
+    """How long a gap has to be, so that a conversation may have begun in it with so many exchanges.
+
+    `is_loss`: a turn was lost when it began, which may have been the first of them.
+    """
+    if is_loss:
+        return (exchanges - 1) * EXCHANGE_SECONDS_MIN
+    return max(GAP_SECONDS_MIN, exchanges * EXCHANGE_SECONDS_MIN)
+
+
+def _filled_in(
+    before: Turn, exchange: SentExchange, *, tree_id: str, number: int, count: int, said_from: float
+) -> Turn:
+    """The turn of that exchange, the `number`th from 0 of `count` that are filled in before another one.
+
+    Its id derives from its position, so that two processes, or two tabs, fill it in once. `tree_id`: "" at the
+    beginning of a conversation.
+    """
+    seed = "\x1f".join((before.scope.user_id, exchange.key, tree_id))
+    at = min(said_from + (number + 1) * STEP_SECONDS, before.at - (count - number) * STEP_SECONDS)
+    return replace(
+        before,
+        id="f-" + hashlib.sha256(seed.encode()).hexdigest()[:32],
+        at=at,
+        messages=exchange.said,
+        status=TurnStatus.FILLED_IN,
+        answer=exchange.answer,
+        answered_at=at,
+        trace_id="",
+        receipt_id="",
+    )
+
 
 POSITIONS_MAX = 50_000  # of one user; about 300 bytes each
 
 
-class SqlConversationTrees(OnDatabase):
-    """`memory.ports.ConversationTrees` in an open `SqlDatabase`."""
-
-    def __init__(self, database: SqlDatabase, *, clock: Clock) -> None:
-        super().__init__(database)
-        self._clock = clock
-
+class SqlConversationTrees(DatedOnDatabase):
     async def unknown(self, turn: Turn, sent: SentConversation) -> int:
         return await self._unknown(turn, sent) if sent.earlier else 0
 
     @reads
     def known(self, connection: Connection, user_id: str, exchanges: Sequence[SentExchange]) -> list[bool]:
-        return [backfill.is_known(connection, user_id, exchange) for exchange in exchanges]
+        return [is_known(connection, user_id, exchange) for exchange in exchanges]
 
     async def open(self, turn: Turn, sent: SentConversation) -> str:
         session_id = await self._opened(turn, sent, fills_in=True)
@@ -58,11 +174,11 @@ class SqlConversationTrees(OnDatabase):
     @writes
     def erase(self, connection: Connection, user_id: str) -> None:
         SQL.delete_positions(connection, user_id=user_id)
-        backfill.erase(connection, user_id)
+        known_exchanges.erase(connection, user_id)
 
-    next_shift = reading(branch_shifts.next_shift)
-    shift = reading(branch_shifts.shift_of)
-    settle = writing(branch_shifts.settle)
+    next_shift = reading(branch_positions.next_shift)
+    shift = reading(branch_positions.shift_of)
+    settle = writing(branch_positions.settle)
     _unknown = reading(branch_positions.unknown)
 
 
@@ -91,7 +207,7 @@ class _Opening:
         if position.missing and not self.fills_in:
             return None
         parent = position.parent
-        is_extension = parent is None or branch_shifts.is_extension(connection, parent)
+        is_extension = parent is None or branch_positions.is_extension(connection, parent)
         turn = replace(self.turn, scope=replace(self.turn.scope, session_id=self._session_id(position)))
         last = Backfill(turn, self.sent.is_session_given, self.now).run(connection, position)
         above = last if last is not None and last.is_seen else None  # a beginning that was never observed is no parent
@@ -114,8 +230,10 @@ class _Opening:
         tree_id = above.tree_id if above else position.replaced.tree_id if position.replaced else turn.id
         at = insert_node(connection, turn, self.sent.keys[-1], tree_id, above, is_seen=True)
         if position.replaced is not None or not is_extension:
-            beside = [] if above is None else branch_shifts.under_way(connection, turn, above.turn_id, self.sent.keys)
-            branch_shifts.make_active(connection, turn, tree_id, now=self.now, beside=beside)
+            beside = (
+                [] if above is None else branch_positions.under_way(connection, turn, above.turn_id, self.sent.keys)
+            )
+            branch_positions.make_active(connection, turn, tree_id, now=self.now, beside=beside)
         return at
 
     def _session_id(self, position: BranchPosition) -> str:

@@ -17,9 +17,11 @@ from typing import Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from memory.adapters.sql.database import CALL_SECONDS_MAX, SOON_SECONDS, Job
+from memory.adapters.sql.statements import Connection
 from memory.errors import MemproxyError, Unavailable
 
+CALL_SECONDS_MAX = 10.0  # no caller waits longer for a job
+SOON_SECONDS = 0.01  # of posted jobs: those of this time are one transaction
 BATCH_JOBS_MAX = 256  # per transaction, so that other processes get their turn
 WAITING_JOBS_MAX = 2_000  # about ten seconds of a busy filter; beyond it calls are refused
 
@@ -29,6 +31,7 @@ OF_ONE_JOB = (  # what code raises that is wrong, or gets a row that is
 )
 
 Result = TypeVar("Result")
+Job: TypeAlias = Callable[[Connection], Result]
 
 
 @dataclass(slots=True)
@@ -51,25 +54,6 @@ class Entry(Generic[Result]):
 Batch: TypeAlias = Sequence[Entry[object]]
 
 
-class WritesJobs:
-    """What both runners have: a writer, while they are open."""
-
-    _writer: JobWriter | None = None
-
-    async def write(self, job: Job[Result]) -> Result:
-        """Run `job` in a transaction, committed on return. Raises `Unavailable`, and what the job raises."""
-        if self._writer is None:
-            raise Unavailable("turn_log", "it is closed")
-        return await self._writer.write(job)
-
-    def post(self, job: Job[object], *, within: float = SOON_SECONDS, then: Callable[[], None] | None = None) -> None:
-        """As `memory.adapters.sql.database.SqlDatabase` says."""
-        if self._writer is not None:
-            self._writer.post(job, within, then)
-        elif then is not None:
-            then()
-
-
 class JobWriter:
     """`commit` runs a batch in the writer's thread, and gives each entry a result or a failure; it raises nothing."""
 
@@ -79,11 +63,9 @@ class JobWriter:
         self._waiting: deque[Entry[object]] = deque()
         self._starting: asyncio.Handle | None = None
         self._starts_at = 0.0  # in the loop's time
-        self._is_open = True
 
     async def close(self, last: Callable[[], None]) -> None:
-        """Pending jobs are still written, then `last` runs in the thread."""
-        self._is_open = False
+        """Pending jobs are still written, then `last` runs in the thread. Nobody may write or post any more."""
         if self._starting is not None:
             self._starting.cancel()
             self._start()
@@ -91,8 +73,6 @@ class JobWriter:
         self.thread.shutdown(wait=False)
 
     async def write(self, job: Job[Result]) -> Result:
-        if not self._is_open:
-            raise Unavailable("turn_log", "it is closed")
         if len(self._waiting) >= WAITING_JOBS_MAX:
             raise Unavailable("turn_log", f"more than {WAITING_JOBS_MAX} writes are waiting")
         done: Future[None] = Future()
@@ -103,7 +83,7 @@ class JobWriter:
         return entry.outcome()
 
     def post(self, job: Job[object], within: float, then: Callable[[], None] | None) -> None:
-        if not self._is_open or len(self._waiting) >= WAITING_JOBS_MAX:
+        if len(self._waiting) >= WAITING_JOBS_MAX:
             if then is not None:
                 then()
             return

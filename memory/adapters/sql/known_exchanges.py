@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memory.adapters.sql.statements import Connection, statements
-from memory.adapters.turn_texts import to_text
+from memory.adapters.sql.statements import Connection, statements, user_hash
+from memory.adapters.sql.turns_rows import to_text
 from memory.model import Scope, SentExchange, Turn
 from memory.model.exchanges import digest_of, folded, is_distinctive, words_of
 
@@ -29,10 +29,8 @@ def remember(connection: Connection, turn: Turn) -> None:
 def was_recorded(connection: Connection, turn: Turn) -> bool:
     """Whether this very turn is, or was, in the record of its user."""
     words = words_of(turn.messages)
-    row = SQL.recorded_turn(
-        connection, digest=_digest(connection, words), user_id=turn.scope.user_id, id=turn.id
-    ).fetchone()
-    return bool(words) and row is not None
+    digest = _digest(connection, words)
+    return bool(words) and SQL.recorded_turn.exists(connection, digest=digest, user_id=turn.scope.user_id, id=turn.id)
 
 
 def leave_out(connection: Connection, user_id: str, exchange: SentExchange) -> None:
@@ -42,8 +40,7 @@ def leave_out(connection: Connection, user_id: str, exchange: SentExchange) -> N
         return
     answer = _digest(connection, exchange.answer) if exchange.answer else ""
     digest = _digest(connection, words)
-    found = SQL.left_out_exchange(connection, digest=digest, user_id=user_id, answer=answer).fetchone()
-    if found is None:
+    if not SQL.left_out_exchange.exists(connection, digest=digest, user_id=user_id, answer=answer):
         _insert(connection, user_id, digest, turn_id="", answer=answer)
 
 
@@ -91,4 +88,6 @@ def _digest(connection: Connection, text: str) -> str:
 
 
 def erase(connection: Connection, user_id: str) -> None:
+    """Forget what the user said, and that alone: from now on no conversation is filled in from its beginning."""
+    SQL.erase_conversations(connection, user_hash=user_hash(user_id))
     SQL.delete_exchanges(connection, user_id=user_id)

@@ -31,3 +31,6 @@ SELECT key FROM digest_keys;
 
 -- name: delete_exchanges
 DELETE FROM known_exchanges WHERE user_id = :user_id;
+
+-- name: erase_conversations
+INSERT INTO erased_conversations VALUES (:user_hash) ON CONFLICT DO NOTHING;

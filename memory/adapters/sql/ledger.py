@@ -21,16 +21,16 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Collection
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
 from memory.adapters.sql import erased_users
-from memory.adapters.sql.database import CALL_SECONDS_MAX, SqlDatabase
-from memory.adapters.sql.jobs import OnDatabase, reading, reads, reads_now, writes, writing
+from memory.adapters.sql.database import OnDatabase, SqlDatabase, reading, reads, reads_now, writes, writing
+from memory.adapters.sql.erasures import is_closed, note_writer
+from memory.adapters.sql.job_writer import CALL_SECONDS_MAX
 from memory.adapters.sql.profiles import become_stale
 from memory.adapters.sql.statements import Connection, listed, statements
-from memory.adapters.sql.write_barrier import is_closed, note_writer
 from memory.errors import Conflict, Unavailable
 from memory.ports import Clock, LedgerWrite, Revision
 
@@ -41,9 +41,7 @@ LOCK_SECONDS = 30.0  # since the last `renew`, which comes right before each wri
 # They hold for a slow store; a process suspended between the two notices no time limit.
 WORK_SECONDS_MAX = CALL_SECONDS_MAX + 5.0 + 10.0
 assert WORK_SECONDS_MAX < LOCK_SECONDS
-SENT_WITHIN_SHARE = (
-    0.6  # of a term: by then the rows are sent, for the store may take as long as `WORK_SECONDS_MAX` says
-)
+SENT_WITHIN_SHARE = 0.6  # of a term: by then the rows are sent, for the store may take as long as stated above
 assert CALL_SECONDS_MAX + 5.0 <= SENT_WITHIN_SHARE * LOCK_SECONDS <= LOCK_SECONDS - 10.0
 WAIT_SECONDS_MAX = 5.0  # for a lock held by somebody else
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.002, 0.05  # between two checks of a held lock
@@ -53,29 +51,17 @@ CHANGES_MAX = 1_000  # rows per user: a reader that is further behind loads ever
 class SqlUserLedger(OnDatabase):
     """`memory.ports.UserLedger` in an open `SqlDatabase`, which may be shared with the turn log."""
 
-    def __init__(
-        self,
-        database: SqlDatabase,
-        *,
-        clock: Clock,
-        lock_seconds: float = LOCK_SECONDS,
-        wait_seconds: float = WAIT_SECONDS_MAX,
-    ) -> None:
+    def __init__(self, database: SqlDatabase, *, clock: Clock, wait_seconds: float = WAIT_SECONDS_MAX) -> None:
         super().__init__(database)
         self._clock = clock
-        self._lock_seconds = lock_seconds
         self._wait_seconds = wait_seconds
 
     erase_epoch = reading(erased_users.erase_epoch)
 
-    def write(self, user_id: str) -> AbstractAsyncContextManager[LedgerWrite]:
-        """As the port says. Raises `Conflict` on exit if the lock was lost meanwhile, and makes all readers reload."""
-        return self._held(user_id)
-
     @reads_now
     def revision(self, connection: Connection, user_id: str) -> Revision:
-        row = SQL.revision_of(connection, user_id=user_id).fetchone()
-        return Revision(erased_users.first_revision(connection, user_id) if row is None else row[0])
+        number = SQL.revision_of.value(connection, int, user_id=user_id)
+        return Revision(erased_users.first_revision(connection, user_id) if number is None else number)
 
     @reads
     def changed_since(self, connection: Connection, user_id: str, number: int) -> frozenset[str] | None:
@@ -83,14 +69,14 @@ class SqlUserLedger(OnDatabase):
         revision, known_since = row or (erased_users.first_revision(connection, user_id),) * 2
         if not known_since <= number <= revision:  # a larger number comes from another database
             return None
-        rows = SQL.changes_between(connection, user_id=user_id, number=number, revision=revision).fetchall()
-        return frozenset(memory_id for (memory_id,) in rows)
+        return frozenset(SQL.changes_between.column(connection, user_id=user_id, number=number, revision=revision))
 
     @asynccontextmanager
-    async def _held(self, user_id: str) -> AsyncIterator[LedgerWrite]:
+    async def write(self, user_id: str) -> AsyncIterator[LedgerWrite]:
+        """As the port says. Raises `Conflict` on exit if the lock was lost meanwhile, and makes all readers reload."""
         token = secrets.token_hex(16)
         await self._acquire(user_id, token)
-        held = _HeldLock(self._database, user_id, token, self._clock, self._lock_seconds)
+        held = _HeldLock(self._database, user_id, token, self._clock)
         try:
             yield held
         finally:  # also after an error: part of it may have been written
@@ -120,7 +106,7 @@ class SqlUserLedger(OnDatabase):
         lock, is_held = await self._lock_and_holder(user_id, now=self._clock())
         if is_held:
             return False
-        mine = _Lock(token, self._database.owners.name, self._clock() + self._lock_seconds)
+        mine = _Lock(token, self._database.owners.name, self._clock() + LOCK_SECONDS)
         return await self._take(user_id, mine, now=self._clock(), stale=lock)
 
     @reads
@@ -148,7 +134,7 @@ class SqlUserLedger(OnDatabase):
 class _HeldLock(OnDatabase):
     """`memory.ports.LedgerWrite`."""
 
-    def __init__(self, database: SqlDatabase, user_id: str, token: str, clock: Clock, lock_seconds: float) -> None:
+    def __init__(self, database: SqlDatabase, user_id: str, token: str, clock: Clock) -> None:
         self.touched: set[str] = set()
         self.is_touched = False
         self.is_ended = False
@@ -157,7 +143,6 @@ class _HeldLock(OnDatabase):
         self._user_id = user_id
         self._token = token
         self._clock = clock
-        self._lock_seconds = lock_seconds
         self._renewed_at = clock()  # or a little later: `check_term` requires a renewal before it anyway
 
     def touch(self, memory_ids: Collection[str]) -> None:
@@ -166,20 +151,19 @@ class _HeldLock(OnDatabase):
 
     async def renew(self) -> None:
         began_at = self._clock()
-        until, new = began_at + self._lock_seconds, self.touched - self.announced
+        until, new = began_at + LOCK_SECONDS, self.touched - self.announced
         if not await self._is_renewed(until=until, touched=new):
             raise Conflict("the user's lock was lost while it was held: nothing more may be written under it")
         self.announced |= new
         self._renewed_at = began_at
 
     def check_term(self) -> None:
-        if self._clock() - self._renewed_at > self._lock_seconds * SENT_WITHIN_SHARE:
+        if self._clock() - self._renewed_at > LOCK_SECONDS * SENT_WITHIN_SHARE:
             raise Conflict("the user's lock is about to be lost, or is: nothing more may be written under it")
 
     @reads
     def forgotten(self, connection: Connection, memory_ids: Collection[str]) -> frozenset[str]:
-        rows = SQL.forgotten_among(connection, user_id=self._user_id, memory_ids=listed(memory_ids))
-        return frozenset(memory_id for (memory_id,) in rows)
+        return frozenset(SQL.forgotten_among.column(connection, user_id=self._user_id, memory_ids=listed(memory_ids)))
 
     async def forget(self, memory_ids: Collection[str], *, raw_ids: Collection[str] = ()) -> None:
         if memory_ids:
@@ -220,27 +204,24 @@ class _Lock:
 
 def holders(connection: Connection) -> set[str]:
     """The owners of all locks."""
-    rows = SQL.lock_owners(connection).fetchall()
-    return {owner for (owner,) in rows}
+    return set(SQL.lock_owners.column(connection))
 
 
 def has_expired(connection: Connection, *, now: float) -> bool:
     """Whether any lock has been held for too long."""
-    found = SQL.expired_lock(connection, now=now).fetchone()
-    return found is not None
+    return SQL.expired_lock.exists(connection, now=now)
 
 
 def repair(connection: Connection, dead_owners: Collection[str], *, now: float) -> None:
     """Free the locks of dead owners, and expired ones. What they may have written was announced (`renew`)."""
-    freed = SQL.users_of_owners(connection, now=now, dead_owners=listed(dead_owners)).fetchall()
+    freed = SQL.users_of_owners.column(connection, now=now, dead_owners=listed(dead_owners))
     SQL.free_locks(connection, now=now, dead_owners=listed(dead_owners))
-    for (user_id,) in freed:
+    for user_id in freed:
         become_stale(connection, user_id)
 
 
 def _lock_of(connection: Connection, user_id: str) -> _Lock | None:
-    row = SQL.lock_of_user(connection, user_id=user_id).fetchone()
-    return None if row is None else _Lock(*row)
+    return SQL.lock_of_user.one(connection, lambda row: _Lock(*row), user_id=user_id)
 
 
 def _let_go(connection: Connection, *, user_id: str, token: str, touched: Collection[str] | None) -> bool:

@@ -1,39 +1,51 @@
-"""The note book in SQL: past notes by conversation key, in the turn log's database, shared by all filters.
+"""What later requests find by the keys of a conversation, in the turn log's database: notes, states; of all filters.
 
 A request with a new note does not wait until it is written: this process finds the note at once, the others when the
 turn has ended, with whose end it is written, or a second later.
 
-The size is limited without counting: `position` and `user_position` grow by the bytes of each note, over all users and
+Notes are limited without counting: `position` and `user_position` grow by the bytes of each note, over all users and
 per user, so that notes beyond the limit are those with the lowest positions. A lost note costs a prefix-cache hit,
-never an answer.
+never an answer. States of long conversations are limited per user, in total and in age. The state of a conversation is
+usually found among its newest keys; only otherwise are all of them looked up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import msgspec
 
-from memory.adapters.retention import DEFAULT_NOTE_LIMITS, NOTE_BYTES_MAX, NOTE_DROP_SECONDS, NoteLimits
-from memory.adapters.sql.database import IN_PASSING_SECONDS, SqlDatabase
+from memory.adapters.sql.database import IN_PASSING_SECONDS, OnDatabase, SqlDatabase, writes
 from memory.adapters.sql.erased_users import was_erased_since
-from memory.adapters.sql.jobs import OnDatabase, writes
-from memory.adapters.sql.statements import Connection, statements
-from memory.model import PastNote
+from memory.adapters.sql.statements import Connection, listed, statements
+from memory.model import CompactedState, PastNote
+from memory.settings import NoteSettings
 
 SQL = statements("notes")
 
 KEYS_AT_A_GLANCE = 20  # looked up in 0.1 ms
+NOTE_BYTES_MAX = 64 << 10  # 1,600 tokens are 8 KB of prose; a larger note consists of endless words
+NOTE_DROP_SECONDS = 60.0  # longer than any request, and any wait for a lock
+USER_NOTE_BYTES_MAX = 4 << 20  # about a hundred long conversations
 
 _IDS = msgspec.json.Decoder(tuple[str, ...])
 _EVERY_MEMORY = ""  # in place of a memory's id: all notes of that user were dropped
 
 
-class SqlNoteBook(OnDatabase):
-    """`memory.ports.NoteBook` in an open `SqlDatabase`."""
+@dataclass(frozen=True, slots=True)
+class NoteLimits:
+    """Bytes of all notes, and of one user's."""
 
+    total_bytes_max: int = NoteSettings().total_mib << 20
+    user_bytes_max: int = USER_NOTE_BYTES_MAX
+
+
+DEFAULT_NOTE_LIMITS = NoteLimits()
+
+
+class SqlNoteBook(OnDatabase):
     def __init__(self, database: SqlDatabase, *, limits: NoteLimits = DEFAULT_NOTE_LIMITS) -> None:
         super().__init__(database)
         self._on_their_way: dict[tuple[str, str], PastNote] = {}
@@ -98,11 +110,58 @@ def note_of(text: str, memory_ids: str, tokens: int, made_at: float) -> PastNote
 
 
 def _was_dropped(connection: Connection, user_id: str, memory_ids: str, made_at: float) -> bool:
-    found = SQL.dropped_since(
+    is_dropped = SQL.dropped_since.exists(
         connection, user_id=user_id, memory_ids=memory_ids, made_at=made_at, every_memory=_EVERY_MEMORY
-    ).fetchone()
-    return found is not None or was_erased_since(connection, user_id, made_at)
+    )
+    return is_dropped or was_erased_since(connection, user_id, made_at)
 
 
 def _json(values: Sequence[str]) -> str:
     return msgspec.json.encode(values).decode()
+
+
+STATE_KEYS_ASKED_MAX = 2_000  # of one lookup
+USER_STATES_MAX = 100  # some conversations at a time, and several states of each
+STATES_MAX = 20_000  # of all users; a few KB each
+STATE_BYTES_MAX = 64 << 10  # a larger one is not stored: it could not be short
+STATE_SECONDS_MAX = 30 * 86_400.0
+STATE_DROP_SECONDS = 3_600.0  # longer than any state is in the making
+
+_STATE = msgspec.json.Decoder(CompactedState)
+
+
+class SqlCompactedStates(OnDatabase):
+    async def find(self, user_id: str, keys: Sequence[str]) -> tuple[str, CompactedState] | None:
+        newest, earlier = keys[-KEYS_AT_A_GLANCE:], keys[-STATE_KEYS_ASKED_MAX:-KEYS_AT_A_GLANCE]
+        found = await self._database.read_now(partial(_found, user_id=user_id, keys=newest)) if newest else None
+        if found is None and earlier:
+            found = await self._database.read(partial(_found, user_id=user_id, keys=earlier))
+        return found
+
+    @writes
+    def keep(self, connection: Connection, user_id: str, key: str, state: CompactedState, *, made_at: float) -> None:
+        encoded = msgspec.json.encode(state)
+        is_dropped = SQL.states_dropped_since.exists(connection, user_id=user_id, made_at=made_at)
+        if len(encoded) > STATE_BYTES_MAX or is_dropped or was_erased_since(connection, user_id, made_at):
+            return
+        kept = SQL.insert_state(connection, user_id=user_id, key=key, state=encoded, made_at=made_at).fetchone()
+        if kept is None:  # the key has a state
+            return
+        SQL.delete_states_up_to(connection, position=kept[0] - STATES_MAX)
+        SQL.delete_older(connection, made_at=made_at - STATE_SECONDS_MAX)
+        SQL.delete_beyond_limit(connection, user_id=user_id, user_states_max=USER_STATES_MAX)
+
+    @writes
+    def drop(self, connection: Connection, user_id: str, *, now: float) -> None:
+        SQL.forget_state_drops(connection, now=now - STATE_DROP_SECONDS)
+        SQL.note_drop(connection, user_id=user_id, now=now)
+        SQL.delete_states(connection, user_id=user_id)
+
+
+def _found(connection: Connection, *, user_id: str, keys: Sequence[str]) -> tuple[str, CompactedState] | None:
+    stored = set(SQL.keys_with_state.column(connection, user_id=user_id, keys=listed(keys)))
+    newest = next((key for key in reversed(keys) if key in stored), None)
+    if newest is None:
+        return None
+    (state,) = SQL.state_of_key(connection, user_id=user_id, key=newest).fetchone()
+    return newest, _STATE.decode(state)

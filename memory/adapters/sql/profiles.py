@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import msgspec
 
+from memory.adapters.sql.database import OnDatabase, reads, reads_now, writes
 from memory.adapters.sql.erased_users import first_revision
-from memory.adapters.sql.jobs import OnDatabase, reads, reads_now, writes
 from memory.adapters.sql.statements import Connection, listed, statements
 from memory.model import Profile, ProfileLine
 
@@ -30,7 +30,7 @@ class SqlProfiles(OnDatabase):
         found = {row[0]: profile_of(user_id, row) for row in rows}
         if not any(profile.lines for profile in found.values()):
             return found
-        written = {memory_id for (memory_id,) in SQL.written_since(connection, user_id=user_id)}
+        written = SQL.written_since.column(connection, user_id=user_id)
         return {project_id: without_written(profile, written) for project_id, profile in found.items()}
 
     @reads
@@ -85,11 +85,11 @@ class SqlProfiles(OnDatabase):
 
     @reads
     def stale(self, connection: Connection, *, limit: int) -> list[str]:
-        return [user_id for (user_id,) in SQL.stale_users(connection, limit=limit)]
+        return SQL.stale_users.column(connection, limit=limit)
 
     @reads
     def is_stale(self, connection: Connection, user_id: str) -> bool:
-        return SQL.stale_user(connection, user_id=user_id).fetchone() is not None
+        return SQL.stale_user.exists(connection, user_id=user_id)
 
 
 def without_written(profile: Profile, memory_ids: Collection[str]) -> Profile:
@@ -108,13 +108,7 @@ def profile_of(user_id: str, row: Sequence[object]) -> Profile:
     assert isinstance(pinned, bytes)
     assert isinstance(lines, bytes)
     return Profile(
-        user_id,
-        str(project_id),
-        version,
-        _LINES.decode(pinned),
-        _LINES.decode(lines),
-        bool(is_enabled),
-        updated_at,
+        user_id, str(project_id), version, _LINES.decode(pinned), _LINES.decode(lines), bool(is_enabled), updated_at
     )
 
 

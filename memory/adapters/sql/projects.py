@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from memory.adapters.sql.jobs import OnDatabase, reads, reads_now, writes
+from memory.adapters.sql.database import OnDatabase, reads, reads_now, writes
 from memory.adapters.sql.statements import Connection, listed, statements
 from memory.model.memories import MemoryVisibility
 from memory.model.projects import Invitation, ProjectAccess, ProjectMember, ProjectRole, SharedMemory, SharedProject
@@ -21,8 +21,6 @@ ENTRIES_AT_A_GLANCE = 200  # looked up in half a millisecond
 
 
 class SqlProjects(OnDatabase):
-    """`memory.ports.projects.Projects` in an open `SqlDatabase`."""
-
     @writes
     def create(self, connection: Connection, project: SharedProject, owner_id: str) -> bool:
         inserted = SQL.insert_project(
@@ -39,13 +37,11 @@ class SqlProjects(OnDatabase):
 
     @reads_now
     def access(self, connection: Connection, user_id: str, project_id: str) -> ProjectAccess | None:
-        row = SQL.access_by_id(connection, user=user_id, project_id=project_id).fetchone()
-        return None if row is None else _access(row)
+        return SQL.access_by_id.one(connection, _access, user=user_id, project_id=project_id)
 
     @reads_now
     def access_by_key(self, connection: Connection, key: str, user_id: str) -> ProjectAccess | None:
-        row = SQL.access_by_key(connection, key=key, user=user_id).fetchone()
-        return None if row is None else _access(row)
+        return SQL.access_by_key.one(connection, _access, key=key, user=user_id)
 
     @reads
     def joined(self, connection: Connection, user_id: str) -> list[ProjectAccess]:
@@ -136,7 +132,7 @@ class SqlProjects(OnDatabase):
 
     @reads
     def readers(self, connection: Connection, key: str) -> list[str]:
-        return [user_id for (user_id,) in SQL.readers_of(connection, key=key)]
+        return SQL.readers_of.column(connection, key=key)
 
     @writes
     def forget_user(self, connection: Connection, user_id: str) -> None:

@@ -3,38 +3,57 @@
 Limited in age, in number per user, and in total bytes (`position` grows by the bytes of each receipt). Erasing a user's
 receipts, or those of a project, leaves one marker row with the time, which has no body, so that receipts on their way
 are not stored after it. Written in the background after the request; failures are not reported.
+
+Pages go by `ordinal` for one user, by `position` for all: both grow with each receipt, and are the cursors.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from memory.adapters.retention import DEFAULT_RECEIPT_LIMITS, ReceiptLimits
-from memory.adapters.sql import receipt_pages
-from memory.adapters.sql.database import IN_PASSING_SECONDS, SqlDatabase
+from memory.adapters.sql.database import IN_PASSING_SECONDS, OnDatabase, SqlDatabase, reads, writes
 from memory.adapters.sql.erased_users import was_erased_since
-from memory.adapters.sql.jobs import OnDatabase, reads, writes
 from memory.adapters.sql.statements import Connection, statements
+from memory.adapters.sql.turns_rows import to_text
+from memory.chat.token_estimate import estimated_tokens
+from memory.errors import BadInput
 from memory.model import Receipt
+from memory.model.arms import ARM, CORRECTIONS, NOTE_TOKENS, REPEATED_FACTS, Arm, ComparedTurn
 from memory.ports import Clock, ReceiptPage
+from memory.settings import ReceiptSettings
 
 SQL = statements("receipts")
 
 NO_ID = ""  # not an id: marks when a user's receipts were erased
 EXPIRED_AT_ONCE = 100  # deleted with one write, so that no writer waits for a backlog
+READ_AT_ONCE = 100
+USER_RECEIPTS_MAX = 1_000  # the newest, so that one busy user does not displace others' receipts
+LAST = (1 << 63) - 1  # above every number that orders receipts
 
 _RECEIPT = msgspec.json.Decoder(Receipt)
+_DEFAULT = ReceiptSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptLimits:
+    """How long receipts are kept, how many per user, and their total bytes."""
+
+    seconds_max: float = _DEFAULT.keep_days * 86_400.0
+    user_receipts_max: int = USER_RECEIPTS_MAX
+    total_bytes_max: int = _DEFAULT.total_mib << 20
+
+
+DEFAULT_RECEIPT_LIMITS = ReceiptLimits()
 
 
 class SqlReceipts(OnDatabase):
-    """`memory.ports.Receipts` in an open `SqlDatabase`."""
-
     def __init__(
         self,
         database: SqlDatabase,
@@ -56,20 +75,28 @@ class SqlReceipts(OnDatabase):
     def get(self, connection: Connection, user_id: str, receipt_id: str) -> Receipt | None:
         if receipt_id == NO_ID:
             return None
-        row = SQL.unexpired_body(connection, user_id=user_id, receipt_id=receipt_id, expired=self._expired).fetchone()
-        return None if row is None else _RECEIPT.decode(row[0])
+        return SQL.unexpired_body.value(
+            connection, _RECEIPT.decode, user_id=user_id, receipt_id=receipt_id, expired=self._expired
+        )
 
     @reads
     def page(
         self, connection: Connection, user_id: str, *, memory_id: str = "", limit: int, cursor: str = ""
     ) -> ReceiptPage:
-        return receipt_pages.user_page(
-            connection, user_id, memory_id=memory_id, limit=limit, cursor=cursor, expired=self._expired
-        )
+        def read(before: int) -> list[tuple[int, bytes]]:
+            return SQL.receipts_of_user(
+                connection, user_id=user_id, before=before, expired=self._expired, limit=READ_AT_ONCE
+            ).fetchall()
+
+        quoted = msgspec.json.encode(memory_id)  # tells cheaply that a body does not name it
+        bodies = (one for one in _read_on(read, _before(cursor)) if not memory_id or quoted in one[1])
+        return _page(bodies, limit, lambda receipt: not memory_id or _held(receipt, memory_id))
 
     @reads
     def page_of_all(self, connection: Connection, *, limit: int, cursor: str = "") -> ReceiptPage:
-        return receipt_pages.page_of_all(connection, limit=limit, cursor=cursor, expired=self._expired)
+        before = _before(cursor)
+        rows = SQL.receipts_of_all(connection, before=before, expired=self._expired, limit=limit + 1).fetchall()
+        return _page(rows, limit, lambda _: True)
 
     @writes
     def amend(self, connection: Connection, user_id: str, receipt_id: str, outcome: Mapping[str, Any]) -> None:
@@ -79,16 +106,14 @@ class SqlReceipts(OnDatabase):
             body = msgspec.json.encode(replace(_RECEIPT.decode(row[0]), outcome=outcome))
             SQL.set_body(connection, body=body, user_id=user_id, receipt_id=receipt_id)
 
-    async def erase(self, user_id: str, *, project_id: str = "") -> None:
-        await self._erased(user_id, project_id, now=self._clock())
-
     @property
     def _expired(self) -> float:
         """Receipts before that time are none any more."""
         return self._clock() - self._limits.seconds_max
 
     @writes
-    def _erased(self, connection: Connection, user_id: str, project_id: str, *, now: float) -> None:
+    def erase(self, connection: Connection, user_id: str, *, project_id: str = "") -> None:
+        now = self._clock()
         if not project_id:
             SQL.delete_receipts(connection, user_id=user_id)
             SQL.insert_mark(connection, user_id=user_id, no_id=NO_ID, now=now)
@@ -102,9 +127,9 @@ class SqlReceipts(OnDatabase):
 
     def _kept(self, connection: Connection, *, receipt: Receipt, expired: float) -> None:
         project = _project_mark(receipt.project_id) if receipt.project_id else NO_ID
-        is_erased = SQL.erased_later(
+        is_erased = SQL.erased_later.exists(
             connection, user_id=receipt.user_id, mark=NO_ID, project_mark=project, at=receipt.at
-        ).fetchone()
+        )
         if is_erased or was_erased_since(connection, receipt.user_id, receipt.at):
             return
         body = msgspec.json.encode(_without_secrets(receipt, self._redact))
@@ -132,3 +157,75 @@ def _without_secrets(receipt: Receipt, redact: Callable[[str], str]) -> Receipt:
 def _project_mark(project_id: str) -> str:
     """Names a project whose receipts were erased: by a digest, since the name has gone with them. It is no id."""
     return f" project/{hashlib.sha256(project_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+
+
+def _before(cursor: str) -> int:
+    """The number that a page stays below. Raises `BadInput`."""
+    if not cursor:
+        return LAST
+    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < len(str(LAST))):
+        raise BadInput("cursor must be the next_cursor of the page before")
+    return int(cursor)
+
+
+def _held(receipt: Receipt, memory_id: str) -> bool:
+    """Whether a note of the request held that memory."""
+    return any(memory_id in note.memory_ids for note in receipt.notes)
+
+
+def _read_on(read: Callable[[int], list[tuple[int, bytes]]], before: int) -> Iterator[tuple[int, bytes]]:
+    """Until there are no more, or nobody asks for more."""
+    while rows := read(before):
+        yield from rows
+        before = rows[-1][0]
+
+
+def _page(rows: Iterable[tuple[int, bytes]], limit: int, is_wanted: Callable[[Receipt], bool]) -> ReceiptPage:
+    decoded = ((number, _RECEIPT.decode(body)) for number, body in rows)
+    found = list(itertools.islice(((number, one) for number, one in decoded if is_wanted(one)), limit + 1))
+    shown = found[:limit]
+    return ReceiptPage(tuple(one for _, one in shown), str(shown[-1][0]) if len(found) > limit else "")
+
+
+PAGE_TURNS = 500
+SESSION_BYTES = 12
+
+
+class SqlHoldoutRecord(OnDatabase):
+    """Recorded turns with the arms in their receipts. Read a page at a time: the record of all users may be large."""
+
+    async def turns(self, *, since: float) -> AsyncIterator[ComparedTurn]:
+        after = 0
+        while page := await self._page(after=after, since=since):
+            for _, turn in page:
+                if turn is not None:
+                    yield turn
+            after = page[-1][0]
+
+    @reads
+    def _page(self, connection: Connection, *, after: int, since: float) -> list[tuple[int, ComparedTurn | None]]:
+        """None for a turn whose receipt is gone."""
+        rows = SQL.turns_with_receipts(connection, after=after, since=since, page_turns=PAGE_TURNS).fetchall()
+        found: list[tuple[int, ComparedTurn | None]] = []
+        for seq, user_id, session_id, said_at, answer, receipt_id in rows:
+            receipt = SQL.body_left(connection, user_id=user_id, receipt_id=to_text(receipt_id)).fetchone()
+            if receipt is None:
+                found.append((seq, None))
+                continue
+            turn = _compared(user_id, session_id, said_at, to_text(answer), _RECEIPT.decode(receipt[0]))
+            found.append((seq, turn))
+        return found
+
+
+def _compared(user_id: str, session_id: str, said_at: float, answer: str, receipt: Receipt) -> ComparedTurn:
+    said, signs = receipt.signals, receipt.outcome
+    session = f"{user_id}\x1f{session_id}".encode()
+    return ComparedTurn(
+        session=hashlib.blake2b(session, digest_size=SESSION_BYTES).hexdigest(),
+        at=said_at,
+        arm=Arm(said[ARM]) if said.get(ARM) in tuple(Arm) else None,
+        note_tokens=int(said.get(NOTE_TOKENS, 0)),
+        answer_tokens=estimated_tokens(answer) if answer else None,
+        corrections=int(signs.get(CORRECTIONS, 0)),
+        repeated_facts=int(signs.get(REPEATED_FACTS, 0)),
+    )

@@ -51,3 +51,20 @@ FROM receipts WHERE user_id = :user_id;
 
 -- name: erased_later
 SELECT 1 FROM receipts WHERE user_id = :user_id AND id IN (:mark, :project_mark) AND kept_at > :at;
+
+-- name: receipts_of_user
+SELECT ordinal, body FROM receipts
+WHERE user_id = :user_id AND ordinal < :before AND length(body) > 0 AND kept_at > :expired
+ORDER BY ordinal DESC LIMIT :limit;
+
+-- name: receipts_of_all
+SELECT position, body FROM receipts
+WHERE position < :before AND length(body) > 0 AND kept_at > :expired
+ORDER BY position DESC LIMIT :limit;
+
+-- name: turns_with_receipts
+SELECT seq, user_id, session_id, said_at, answer, receipt_id FROM turns
+WHERE seq > :after AND said_at >= :since AND length(receipt_id) > 0 ORDER BY seq LIMIT :page_turns;
+
+-- name: body_left
+SELECT body FROM receipts WHERE user_id = :user_id AND id = :receipt_id AND length(body) > 0;

@@ -7,19 +7,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol, TypeVar
 
-from memory.adapters.sql import known_exchanges, recorded_changes
-from memory.adapters.sql.database import SqlDatabase
-from memory.adapters.sql.jobs import OnDatabase, reads, writes
+from memory.adapters.sql import known_exchanges, recorded_messages
+from memory.adapters.sql.database import DatedOnDatabase, reads, writes
 from memory.adapters.sql.recorded_rows import message_of
 from memory.adapters.sql.statements import Connection, listed, statements
-from memory.adapters.sql.turns_opening import insert_turn
+from memory.adapters.sql.turns_queue import TAUGHT, insert_turn
 from memory.adapters.sql.turns_rows import turn_of
-from memory.adapters.turn_rules import TAUGHT
 from memory.adapters.well_formed import well_formed
 from memory.model import Message, RecordedMessage, Scope, Turn, TurnStatus
 from memory.model.recorded import ID_OF_TURN
-from memory.model.turn_copies import Learning, TurnCopy, copied_turn_id
-from memory.ports import Clock
+from memory.model.turns import Learning, TurnCopy, copied_turn_id
 
 SQL = statements("record_copies")
 
@@ -36,13 +33,7 @@ class _Page(Protocol[Row]):
     def __call__(self, connection: Connection, *, user_id: str, after: int) -> Sequence[tuple[int, Row]]: ...
 
 
-class SqlRecordCopies(OnDatabase):
-    """`memory.ports.RecordCopies` in an open `SqlDatabase`."""
-
-    def __init__(self, database: SqlDatabase, *, clock: Clock) -> None:
-        super().__init__(database)
-        self._clock = clock
-
+class SqlRecordCopies(DatedOnDatabase):
     def turns(self, user_id: str) -> AsyncIterator[TurnCopy]:
         return self._paged(_turns, user_id)
 
@@ -71,7 +62,7 @@ class SqlRecordCopies(OnDatabase):
     @writes
     def add_messages(self, connection: Connection, user_id: str, messages: Sequence[RecordedMessage]) -> int:
         placed = [placed for message in messages if (placed := _placed(connection, message, user_id)) is not None]
-        return recorded_changes.add(connection, user_id, placed, now=self._clock())
+        return recorded_messages.add(connection, user_id, placed, now=self._clock())
 
 
 def _turns(connection: Connection, *, user_id: str, after: int) -> list[tuple[int, TurnCopy]]:
@@ -88,8 +79,7 @@ def _messages(connection: Connection, *, user_id: str, after: int) -> list[tuple
 
 
 def _own_turns(connection: Connection, user_id: str, turn_ids: Collection[str]) -> frozenset[str]:
-    rows = SQL.turns_among(connection, user_id=user_id, turn_ids=listed(sorted(turn_ids)))
-    return frozenset(turn_id for (turn_id,) in rows)
+    return frozenset(SQL.turns_among.column(connection, user_id=user_id, turn_ids=listed(sorted(turn_ids))))
 
 
 def _add_turn(connection: Connection, copy: TurnCopy, now: float) -> bool:

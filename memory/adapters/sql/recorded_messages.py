@@ -1,33 +1,225 @@
-"""The messages of the conversation record in SQL: implements the port with jobs on the turn log's database.
+"""The messages of the conversation record in SQL: read by `recorded_rows`, and here added, deleted, shortened, expired.
 
-Changes of a whole conversation are split into short transactions, so that the writers of other processes get their
-turn.
+A turn that is not learnt yet is withdrawn from learning before any of its text goes, so that whoever holds a lease on
+it gets a `Conflict`. Changes of a whole conversation are split into short transactions, so that the writers of other
+processes get their turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+import hashlib
+import json
+import math
+from collections.abc import Callable, Collection, Sequence
 
-from memory.adapters.sql import recorded_changes, recorded_rows
-from memory.adapters.sql.database import SqlDatabase
-from memory.adapters.sql.jobs import OnDatabase, reading, writes, writing
-from memory.adapters.sql.statements import Connection
-from memory.model import MessageDirection, MessageFilter, PartyType, RecordedMessage, ToolMessage
-from memory.model.recorded import shortened
-from memory.ports import Clock, Trimming
+from memory.adapters.pages import batches
+from memory.adapters.sql import recorded_rows, turn_effects, turns_upkeep
+from memory.adapters.sql.database import DatedOnDatabase, reading, writes, writing
+from memory.adapters.sql.session_summaries import let_rest
+from memory.adapters.sql.statements import Connection, listed, statements
+from memory.adapters.sql.turns_rows import to_bytes, to_text, turn_of
+from memory.model import (
+    MessageDirection,
+    MessageFilter,
+    Party,
+    PartyType,
+    RecordedMessage,
+    ToolMessage,
+    Turn,
+    TurnStatus,
+)
+from memory.model.recorded import (
+    ADDED_SEQ,
+    ANSWER_ORDINAL,
+    ID_OF_TURN,
+    NAME_CHARACTERS_MAX,
+    REMOVED,
+    TOOLS_ORDINAL,
+    assistant_of,
+    messages_of_turn,
+    part_of,
+    shortened,
+)
+from memory.ports import Trimming
 from memory.ports.paging import all_pages
 
+SQL = statements("recorded_messages")
+
+UNLEARNT = ("open", "ready", "window")
+TOOL_MESSAGES_PER_TURN_MAX = 200  # a loop of a hundred calls; further ones are not recorded
 PAGE_MESSAGES = 500  # read at a time for a change of a whole conversation
 CHANGES_PER_WRITE = 100  # turns or messages changed in one step
 
 
-class SqlRecordedMessages(OnDatabase):
-    """`memory.ports.RecordedMessages` in an open `SqlDatabase`."""
+def add(connection: Connection, user_id: str, messages: Sequence[RecordedMessage], *, now: float) -> int:
+    """Returns how many were not there yet."""
+    added = 0
+    for message in messages:
+        added += SQL.insert_message(
+            connection,
+            id=message.id,
+            user_id=user_id,
+            project_id=message.project_id,
+            conversation_id=message.conversation_id,
+            turn_id=message.turn_id,
+            at=message.at,
+            now=now,
+            seq=message.seq,
+            ordinal=message.ordinal,
+            trace_id=to_bytes(message.trace_id),
+            source_type=message.source.type.value,
+            source=to_bytes(message.source.name),
+            target_type=message.target.type.value,
+            target=to_bytes(message.target.name),
+            direction=message.direction.value,
+            visibility=message.visibility.value,
+            content=to_bytes(message.content),
+        ).rowcount
+    return added
 
-    def __init__(self, database: SqlDatabase, *, clock: Clock) -> None:
-        super().__init__(database)
-        self._clock = clock
 
+def _tool_traffic(
+    turn: Turn, messages: Sequence[ToolMessage], *, seq: int, known: int, at: float
+) -> list[RecordedMessage]:
+    """What is recorded of it if the turn has so many such messages already."""
+    recorded = []
+    for ordinal, message in enumerate(messages[: max(0, TOOL_MESSAGES_PER_TURN_MAX - known)], known):
+        tool, assistant = Party(PartyType.TOOL, message.name[:NAME_CHARACTERS_MAX]), assistant_of(turn)
+        recorded.append(
+            RecordedMessage(
+                id=_tool_message_id(turn.id, message),
+                conversation_id=turn.scope.session_id,
+                source=tool if message.is_result else assistant,
+                target=assistant if message.is_result else tool,
+                direction=MessageDirection.INPUT if message.is_result else MessageDirection.OUTPUT,
+                content=message.content,
+                at=at,
+                trace_id=turn.trace_id,
+                project_id=turn.scope.project_id,
+                turn_id=turn.id,
+                seq=seq,
+                ordinal=TOOLS_ORDINAL + ordinal,
+            )
+        )
+    return recorded
+
+
+def _tool_message_id(turn_id: str, message: ToolMessage) -> str:
+    """Equal for the same call or result, so that a repeated request adds nothing."""
+    named = message.call_id or f"{message.name}\x1f{message.content}"
+    digest = hashlib.sha256(to_bytes(f"{message.is_result}\x1f{named}")).hexdigest()[:24]
+    return f"{ID_OF_TURN}{turn_id}:tool-{digest}"
+
+
+def delete_turns(connection: Connection, user_id: str, turn_ids: Collection[str]) -> int:
+    """With tool traffic, receipts and links. Ids of other users' turns are ignored."""
+    if not turn_ids:
+        return 0
+    turns_upkeep.withdraw(connection, user_id, opened_before=math.inf, only=turn_ids)
+    ids = listed(turn_ids)
+    receipts = SQL.receipts_of_turns(connection, user_id=user_id, turn_ids=ids).fetchall()
+    receipt_ids = listed(to_text(receipt_id) for (receipt_id,) in receipts)
+    SQL.delete_receipts(connection, user_id=user_id, receipt_ids=receipt_ids)
+    SQL.delete_links(connection, user_id=user_id, turn_ids=ids)
+    SQL.delete_tool_messages(connection, user_id=user_id, turn_ids=ids)
+    deleted = SQL.delete_turns(connection, user_id=user_id, turn_ids=ids).fetchall()
+    turn_effects.turns_deleted(connection, user_id, deleted)
+    return len(deleted)
+
+
+def delete_added(connection: Connection, user_id: str, conversation_id: str) -> int:
+    return SQL.delete_added_messages(connection, user_id=user_id, conversation_id=conversation_id).rowcount
+
+
+def erase(connection: Connection, user_id: str, project_id: str, *, before: float, limit: int) -> int:
+    """Up to `limit` turns, and added messages. Tool traffic goes with its turn."""
+    turn_ids = SQL.turns_before.column(connection, user_id=user_id, project_id=project_id, before=before, limit=limit)
+    turns = delete_turns(connection, user_id, turn_ids)
+    turn_effects.forget_removed(connection, user_id, turn_ids)  # the caller has erased all rows of that scope
+    added = SQL.delete_added_before(
+        connection, user_id=user_id, project_id=project_id, before=before, limit=limit
+    ).rowcount
+    return turns + added
+
+
+def delete_messages(connection: Connection, user_id: str, message_ids: Collection[str], *, only_learnt: bool) -> int:
+    """`only_learnt`: leave turns alone that are not learnt yet, instead of withdrawing them."""
+    return sum(_deleted(connection, user_id, message_id, only_learnt=only_learnt) for message_id in message_ids)
+
+
+def _deleted(connection: Connection, user_id: str, message_id: str, *, only_learnt: bool) -> bool:
+    found, part = recorded_rows.find(connection, user_id, message_id), part_of(message_id)
+    if found is None or (only_learnt and found.turn_id and _is_unlearnt(connection, found.turn_id)):
+        return False
+    if part is None:
+        SQL.delete_message(connection, user_id=user_id, message_id=message_id)
+        return True
+    turn_id, ordinal = part
+    if _is_unlearnt(connection, turn_id):
+        turns_upkeep.withdraw(connection, user_id, opened_before=math.inf, only=[turn_id])
+    _rewrite(connection, turn_id, ordinal, lambda _: "")
+    if _is_empty(connection, turn_id):
+        delete_turns(connection, user_id, [turn_id])
+    return True
+
+
+def _is_empty(connection: Connection, turn_id: str) -> bool:
+    """Whether nothing is left of a turn that has ended."""
+    row = SQL.turn_by_id(connection, turn_id=turn_id).fetchone()
+    turn = turn_of(row)
+    has_tools = SQL.tool_message.exists(connection, turn_id=turn_id)
+    return turn.status is not TurnStatus.OPENED and not has_tools and not messages_of_turn(turn, seq=row[0])
+
+
+def _rewrite(connection: Connection, turn_id: str, ordinal: int, rewrite: Callable[[str], str]) -> None:
+    """Change the text of one part of a turn; without a text, a user message loses its role as well."""
+    row = SQL.texts_of_turn(connection, turn_id=turn_id).fetchone()
+    messages, answer, user_id, session_id, stage, finished_at = row
+    if ordinal == ANSWER_ORDINAL:
+        SQL.set_answer(connection, text=to_bytes(rewrite(to_text(answer))), turn_id=turn_id)
+    else:
+        SQL.set_messages(connection, written=_with_rewritten(messages, ordinal, rewrite), turn_id=turn_id)
+        if stage != turn_effects.NOTHING_TO_LEARN:
+            turn_effects.words_removed(connection, user_id, [turn_id])
+    if finished_at is not None:
+        turn_effects.sessions_changed(connection, user_id, {session_id})
+
+
+def _with_rewritten(stored: bytes, ordinal: int, rewrite: Callable[[str], str]) -> bytes:
+    """The messages of a turn (`turn_texts`), one of them rewritten; without a text it loses its role as well."""
+    said = json.loads(to_text(stored))
+    role, content, is_tool_traffic = said[ordinal]
+    content = rewrite(content)
+    said[ordinal] = [role if content else REMOVED, content, is_tool_traffic]
+    return to_bytes(json.dumps(said, ensure_ascii=False, separators=(",", ":")))
+
+
+def _is_unlearnt(connection: Connection, turn_id: str) -> bool:
+    return SQL.stage_of_turn.value(connection, str, turn_id=turn_id) in UNLEARNT
+
+
+def rewrite_outputs(
+    connection: Connection, user_id: str, message_ids: Collection[str], rewrite: Callable[[str], str]
+) -> int:
+    """Change the texts of answers and of rows of `messages`; turns not learnt yet are left alone. Returns how many."""
+    changed = 0
+    for message_id in message_ids:
+        found, part = recorded_rows.find(connection, user_id, message_id), part_of(message_id)
+        if found is None or rewrite(found.content) == found.content:
+            continue
+        if found.turn_id and _is_unlearnt(connection, found.turn_id):
+            continue
+        if part is not None:
+            _rewrite(connection, part[0], part[1], rewrite)
+        else:
+            SQL.set_content(
+                connection, content=to_bytes(rewrite(found.content)), user_id=user_id, message_id=message_id
+            )
+        changed += 1
+    return changed
+
+
+class SqlRecordedMessages(DatedOnDatabase):
     page = reading(recorded_rows.page)
     find = reading(recorded_rows.find)
     sessions = reading(recorded_rows.sessions)
@@ -36,27 +228,33 @@ class SqlRecordedMessages(OnDatabase):
     abandoned = reading(recorded_rows.abandoned)
     receipt_ids = reading(recorded_rows.receipt_ids)
     of_receipt = reading(recorded_rows.of_receipt)
-    delete_added = writing(recorded_changes.delete_added)
-    _delete_turns = writing(recorded_changes.delete_turns)
-    _delete_messages = writing(recorded_changes.delete_messages)
-    _erase = writing(recorded_changes.erase)
-    _rewrite_outputs = writing(recorded_changes.rewrite_outputs)
+    delete_added = writing(delete_added)
+    _delete_turns = writing(delete_turns)
+    _delete_messages = writing(delete_messages)
+    _erase = writing(erase)
+    _rewrite_outputs = writing(rewrite_outputs)
 
     @writes
     def add(self, connection: Connection, user_id: str, messages: Sequence[RecordedMessage]) -> None:
-        recorded_changes.add(connection, user_id, messages, now=self._clock())
+        add(connection, user_id, messages, now=self._clock())
 
     @writes
     def add_tool_messages(
         self, connection: Connection, turn_id: str, messages: Sequence[ToolMessage], *, at: float
     ) -> None:
-        recorded_changes.add_tool_messages(connection, turn_id, messages, at=at, now=self._clock())
+        row = SQL.turn_by_id(connection, turn_id=turn_id).fetchone()
+        if row is None:
+            return
+        turn = turn_of(row)
+        known = SQL.count_tool_messages(connection, turn_id=turn_id).fetchone()[0]
+        recorded = _tool_traffic(turn, messages, seq=row[0], known=known, at=at)
+        add(connection, turn.scope.user_id, recorded, now=self._clock())
 
     async def delete_message(self, user_id: str, message_id: str) -> bool:
         return await self._delete_messages(user_id, [message_id], only_learnt=False) > 0
 
     async def delete_turns(self, user_id: str, turn_ids: Collection[str]) -> int:
-        return sum([await self._delete_turns(user_id, batch) for batch in _batches(list(turn_ids))])
+        return sum([await self._delete_turns(user_id, batch) for batch in batches(list(turn_ids), CHANGES_PER_WRITE)])
 
     async def erase(self, user_id: str, *, project_id: str = "", before: float) -> int:
         erased = 0
@@ -66,7 +264,12 @@ class SqlRecordedMessages(OnDatabase):
 
     async def trim(self, trimming: Trimming) -> int:
         older, user_id = await self._older(trimming, lambda _: True), trimming.user_id
-        return sum([await self._delete_messages(user_id, batch, only_learnt=True) for batch in _batches(older)])
+        return sum(
+            [
+                await self._delete_messages(user_id, batch, only_learnt=True)
+                for batch in batches(older, CHANGES_PER_WRITE)
+            ]
+        )
 
     async def compress(self, trimming: Trimming, *, characters_max: int) -> int:
         def shorten(text: str) -> str:
@@ -75,11 +278,23 @@ class SqlRecordedMessages(OnDatabase):
         older = await self._older(
             trimming, lambda message: _is_output(message) and len(message.content) > characters_max
         )
-        return sum([await self._rewrite_outputs(trimming.user_id, batch, shorten) for batch in _batches(older)])
+        return sum(
+            [
+                await self._rewrite_outputs(trimming.user_id, batch, shorten)
+                for batch in batches(older, CHANGES_PER_WRITE)
+            ]
+        )
 
     @writes
     def expire(self, connection: Connection, *, before: float, limit: int) -> int:
-        return recorded_changes.expire(connection, before=before, limit=limit, now=self._clock())
+        rows = SQL.oldest_turns(connection, before=before, limit=limit).fetchall()
+        by_user: dict[str, list[str]] = {}
+        for user_id, turn_id, _ in rows:
+            by_user.setdefault(user_id, []).append(turn_id)
+        turns = sum(delete_turns(connection, user, ids) for user, ids in by_user.items())
+        let_rest(connection, sessions={(user_id, session_id) for user_id, _, session_id in rows}, now=self._clock())
+        added = SQL.delete_oldest_added(connection, before=before, added_seq=ADDED_SEQ, limit=limit).rowcount
+        return turns + added
 
     async def _older(self, trimming: Trimming, admits: Callable[[RecordedMessage], bool]) -> list[str]:
         """The ids of all but the last `keep_last` messages, of those that `admits` accepts."""
@@ -88,10 +303,6 @@ class SqlRecordedMessages(OnDatabase):
         found = [(message.id, admits(message)) async for page in pages for message in page.messages]
         older = found[: max(0, len(found) - trimming.keep_last)]
         return [message_id for message_id, is_admitted in older if is_admitted]
-
-
-def _batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (ids[start : start + CHANGES_PER_WRITE] for start in range(0, len(ids), CHANGES_PER_WRITE))
 
 
 def _is_output(message: RecordedMessage) -> bool:

@@ -12,8 +12,7 @@ from typing import Any
 
 from memory.adapters import pages
 from memory.adapters.sql.statements import Connection, statements
-from memory.adapters.sql.turns_rows import turn_of
-from memory.adapters.turn_texts import to_bytes, to_text
+from memory.adapters.sql.turns_rows import to_bytes, to_text, turn_of
 from memory.errors import BadInput
 from memory.model import MessageDirection, MessageFilter, Party, PartyType, RecordedMessage, Session, Visibility
 from memory.model.recorded import (
@@ -48,12 +47,7 @@ class StoredPart:
 
 
 def page(
-    connection: Connection,
-    where: MessageFilter,
-    *,
-    limit: int,
-    cursor: str = "",
-    bytes_max: int = EXAMINED_BYTES_MAX,
+    connection: Connection, where: MessageFilter, *, limit: int, cursor: str = "", bytes_max: int = EXAMINED_BYTES_MAX
 ) -> MessagePage:
     """At least one part is examined, whatever its size."""
     after = _read_cursor(cursor)
@@ -103,11 +97,14 @@ def _units(connection: Connection, where: MessageFilter, after: Position) -> lis
 
 def _messages_in(connection: Connection, unit: StoredPart) -> list[RecordedMessage]:
     if unit.part == "message":
-        row = SQL.message_at(connection, row=unit.row).fetchone()
-        return [message_of(row)]
-    turn = SQL.turn_at(connection, row=unit.row).fetchone()
-    is_answer = unit.part == "answer"
-    return [m for m in messages_of_turn(turn_of(turn), seq=unit.row) if (m.ordinal == ANSWER_ORDINAL) == is_answer]
+        return [message_of(SQL.message_at(connection, row=unit.row).fetchone())]
+    parts, is_answer = _parts(SQL.turn_at(connection, row=unit.row).fetchone()), unit.part == "answer"
+    return [part for part in parts if (part.ordinal == ANSWER_ORDINAL) == is_answer]
+
+
+def _parts(row: tuple[Any, ...]) -> list[RecordedMessage]:
+    """The messages of a turn."""
+    return messages_of_turn(turn_of(row), seq=row[0])
 
 
 def message_of(row: tuple[Any, ...]) -> RecordedMessage:
@@ -135,11 +132,9 @@ def find(connection: Connection, user_id: str, message_id: str) -> RecordedMessa
     """A part of a turn, or a row of `messages`."""
     part = part_of(message_id)
     if part is None:
-        row = SQL.message_by_id(connection, user_id=user_id, message_id=message_id).fetchone()
-        return None if row is None else message_of(row)
+        return SQL.message_by_id.one(connection, message_of, user_id=user_id, message_id=message_id)
     turn_id, ordinal = part
-    row = SQL.turn_by_id(connection, user_id=user_id, turn_id=turn_id).fetchone()
-    parts = [] if row is None else messages_of_turn(turn_of(row), seq=row[0])
+    parts = SQL.turn_by_id.one(connection, _parts, user_id=user_id, turn_id=turn_id) or ()
     return next((message for message in parts if message.ordinal == ordinal), None)
 
 
@@ -255,8 +250,7 @@ def _branches(rows: Sequence[_BranchRow]) -> list[tuple[_BranchRow, list[str]]]:
 
 
 def _title_of_turn(connection: Connection, seq: int) -> str:
-    row = SQL.turn_at(connection, row=seq).fetchone()
-    return _title_of(messages_of_turn(turn_of(row), seq=seq))
+    return _title_of(_parts(SQL.turn_at(connection, row=seq).fetchone()))
 
 
 def _title_of(messages: Sequence[RecordedMessage]) -> str:
@@ -267,8 +261,7 @@ def _title_of(messages: Sequence[RecordedMessage]) -> str:
 
 
 def turn_ids(connection: Connection, user_id: str, conversation_id: str) -> list[str]:
-    rows = SQL.turns_of_session(connection, user_id=user_id, conversation_id=conversation_id)
-    return [turn_id for (turn_id,) in rows]
+    return SQL.turns_of_session.column(connection, user_id=user_id, conversation_id=conversation_id)
 
 
 def receipt_ids(connection: Connection, user_id: str, conversation_id: str, *, limit: int) -> list[tuple[str, str]]:
@@ -279,5 +272,4 @@ def receipt_ids(connection: Connection, user_id: str, conversation_id: str, *, l
 def of_receipt(connection: Connection, user_id: str, receipt_id: str) -> list[RecordedMessage]:
     if not receipt_id:
         return []
-    row = SQL.turn_of_receipt(connection, user_id=user_id, receipt_id=to_bytes(receipt_id)).fetchone()
-    return [] if row is None else messages_of_turn(turn_of(row), seq=row[0])
+    return SQL.turn_of_receipt.one(connection, _parts, user_id=user_id, receipt_id=to_bytes(receipt_id)) or []

@@ -7,10 +7,8 @@ are open become unknown, as those of a dead process do: their words are learnt, 
 from __future__ import annotations
 
 from memory.adapters.sql import turns_upkeep
-from memory.adapters.sql.database import SqlDatabase
-from memory.adapters.sql.jobs import OnDatabase, writes
+from memory.adapters.sql.database import DatedOnDatabase, SqlDatabase, writes
 from memory.adapters.sql.statements import Connection, statements
-from memory.ports import Clock
 
 SQL = statements("recording_times")
 
@@ -20,22 +18,10 @@ GAPS_MAX = 1_000  # the newest
 OPEN_SECONDS_MAX = 3_600.0  # of a turn: by then, its reply was shown to nobody, or has ended
 
 
-class SqlRecordingTimes(OnDatabase):
-    """`memory.ports.RecordingTimes` in an open `SqlDatabase`."""
-
-    def __init__(self, database: SqlDatabase, *, clock: Clock) -> None:
-        super().__init__(database)
-        self._clock = clock
-
-    async def beat(self, *, missed_since: float | None = None) -> None:
-        await self._beat(now=self._clock(), missed_since=missed_since)
-
-    async def end(self) -> None:
-        await self._end(now=self._clock())
-
+class SqlRecordingTimes(DatedOnDatabase):
     @writes
-    def _beat(self, connection: Connection, *, now: float, missed_since: float | None) -> None:
-        owners = self._database.owners
+    def beat(self, connection: Connection, *, missed_since: float | None = None) -> None:
+        now, owners = self._clock(), self._database.owners
         last = dict(SQL.recorders(connection).fetchall())
         others = {other: at for other, at in last.items() if other not in ("", owners.name)}
         dead = {other: at for other, at in others.items() if owners.is_dead(connection, other)}
@@ -53,10 +39,10 @@ class SqlRecordingTimes(OnDatabase):
         turns_upkeep.make_unknown(connection, now=now, opened_before=now if dead else now - OPEN_SECONDS_MAX)
 
     @writes
-    def _end(self, connection: Connection, *, now: float) -> None:
+    def end(self, connection: Connection) -> None:
         owner = self._database.owners.name
-        if SQL.recorder(connection, owner=owner).fetchone() is not None:
-            _leave(connection, owner, now)
+        if SQL.recorder.exists(connection, owner=owner):
+            _leave(connection, owner, self._clock())
 
 
 def _leave(connection: Connection, owner: str, at: float) -> None:
@@ -71,8 +57,7 @@ def _add_gap(connection: Connection, began_at: float, ended_at: float, *, is_los
 
 def gap_after(connection: Connection, at: float) -> float | None:
     """When the first gap began of those that ended after `at`; None if there is none."""
-    row = SQL.first_gap_after(connection, at=at).fetchone()
-    return None if row is None else float(row[0])
+    return SQL.first_gap_after.value(connection, float, at=at)
 
 
 def gap_with_room(connection: Connection, *, since: float, seconds: float, after_loss: float) -> float | None:
@@ -80,8 +65,7 @@ def gap_with_room(connection: Connection, *, since: float, seconds: float, after
 
     `after_loss`: seconds that one with a lost turn has to last.
     """
-    row = SQL.first_long_gap(connection, since=since, after_loss=after_loss, seconds=seconds).fetchone()
-    return None if row is None else float(row[0])
+    return SQL.first_long_gap.value(connection, float, since=since, after_loss=after_loss, seconds=seconds)
 
 
 async def newest_turn_at(database: SqlDatabase) -> float | None:

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from memory.adapters.sql import turn_effects
-from memory.adapters.sql.database import SqlDatabase
-from memory.adapters.sql.jobs import OnDatabase, reads, writes
+from memory.adapters.sql.database import OnDatabase, SqlDatabase, reads, writes
 from memory.adapters.sql.statements import Connection, listed, statements
-from memory.adapters.sql.turns_rows import turn_of
-from memory.adapters.turn_rules import SUMMARISED_BYTES_MAX, SUMMARISED_TURN_BYTES_MAX
-from memory.adapters.turn_texts import messages_of, to_bytes, to_text
+from memory.adapters.sql.turns_rows import messages_of, to_bytes, to_text, turn_of
 from memory.model import DueSession, Role, SaidTurn, SessionSummary, StoredSummary, Turn, Vector, WithdrawnSummary
 
 SQL = statements("session_summaries")
+
+SUMMARISED_TURN_BYTES_MAX = 256 << 10  # of one turn; a larger one is a pasted document
+SUMMARISED_BYTES_MAX = 512 << 10  # of turns read for one summary: seconds of the trained reader
 
 
 class SqlSummaries(OnDatabase):
@@ -36,8 +36,7 @@ class SqlSummaries(OnDatabase):
 
     @reads
     def of_session(self, connection: Connection, user_id: str, session_id: str) -> SessionSummary | None:
-        row = SQL.summary_of_session(connection, user_id=user_id, session_id=session_id).fetchone()
-        return None if row is None else _summary(row)
+        return SQL.summary_of_session.one(connection, _summary, user_id=user_id, session_id=session_id)
 
     @reads
     def get(self, connection: Connection, user_id: str, ids: Collection[str]) -> list[SessionSummary]:
@@ -57,22 +56,21 @@ class SqlSummaries(OnDatabase):
 
     @reads
     def is_ended(self, connection: Connection, user_id: str, session_id: str) -> bool:
-        row = SQL.quiet_since(connection, user_id=user_id, session_id=session_id).fetchone()
-        return row is None or row[0] == 0
+        return not SQL.quiet_since.value(connection, float, user_id=user_id, session_id=session_id)
 
     @writes
     def leave_out(self, connection: Connection, user_id: str, turn_ids: Collection[str]) -> None:
-        left_out = SQL.leave_out_turns(connection, user_id=user_id, turn_ids=listed(turn_ids))
-        turn_effects.sessions_changed(connection, user_id, {session_id for (session_id,) in left_out})
+        left_out = SQL.leave_out_turns.column(connection, user_id=user_id, turn_ids=listed(turn_ids))
+        turn_effects.sessions_changed(connection, user_id, set(left_out))
 
     @writes
     def leave_out_until(
         self, connection: Connection, user_id: str, *, project_id: str, until: float, spare: Collection[str] = ()
     ) -> None:
-        left_out = SQL.leave_out_turns_until(
+        left_out = SQL.leave_out_turns_until.column(
             connection, user_id=user_id, project_id=project_id, until=until, spare=listed(spare)
         )
-        turn_effects.sessions_changed(connection, user_id, {session_id for (session_id,) in left_out})
+        turn_effects.sessions_changed(connection, user_id, set(left_out))
 
     @reads
     def said(
@@ -120,11 +118,7 @@ class SqlSummaries(OnDatabase):
     @reads
     def turns(self, connection: Connection, due: DueSession, *, limit: int) -> list[Turn]:
         rows = SQL.turns_to_summarise(
-            connection,
-            user_id=due.user_id,
-            session_id=due.session_id,
-            bytes_max=SUMMARISED_TURN_BYTES_MAX,
-            limit=limit,
+            connection, user_id=due.user_id, session_id=due.session_id, bytes_max=SUMMARISED_TURN_BYTES_MAX, limit=limit
         )
         found: list[Turn] = []
         room = SUMMARISED_BYTES_MAX

@@ -6,10 +6,8 @@ chat of each user time, nothing else. The least recently used go first. Users ar
 
 from __future__ import annotations
 
-from memory.adapters.sql.database import SqlDatabase
-from memory.adapters.sql.jobs import OnDatabase, reads_now, writes
-from memory.adapters.sql.statements import Connection, statements
-from memory.adapters.sql.user_digests import user_hash
+from memory.adapters.sql.database import OnDatabase, SqlDatabase, reads_now, writes
+from memory.adapters.sql.statements import Connection, statements, user_hash
 from memory.ports import Clock
 
 SQL = statements("snapshots")
@@ -19,8 +17,6 @@ CHECKED_SHARE = 0.02  # of the limit: after so many bytes of its own a process l
 
 
 class SqlSnapshots(OnDatabase):
-    """`memory.ports.Snapshots` in an open `SqlDatabase`."""
-
     def __init__(self, database: SqlDatabase, *, bytes_max: int, clock: Clock) -> None:
         """`bytes_max`: of all snapshots together, about."""
         super().__init__(database)
@@ -57,8 +53,7 @@ class SqlSnapshots(OnDatabase):
 
     @reads_now
     def _found(self, connection: Connection, user_id: str) -> tuple[bytes, float] | None:
-        row = SQL.snapshot_of(connection, user_hash=user_hash(user_id)).fetchone()
-        return None if row is None else (bytes(row[0]), float(row[1]))
+        return SQL.snapshot_of.one(connection, lambda row: (bytes(row[0]), float(row[1])), user_hash=user_hash(user_id))
 
     @writes
     def _put(self, connection: Connection, user_id: str, snapshot: bytes) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import sqlite3
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,24 +21,68 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal, Self, TypeVar
 
-from memory.adapters.sql.database import Job
-from memory.adapters.sql.job_writer import OF_ONE_JOB, Batch, Entry, JobWriter, WritesJobs, bounded
+from memory.adapters.sql.database import SqlDatabase
+from memory.adapters.sql.dialect import sqlite_schema
+from memory.adapters.sql.job_writer import OF_ONE_JOB, Batch, Entry, Job, JobWriter, bounded
 from memory.adapters.sql.locked_owners import LockedOwners, setting_up
+from memory.adapters.sql.migrations import VERSION, schema, steps_from
 from memory.adapters.sql.sqlite_compacting import copy_of
-from memory.adapters.sql.sqlite_schema import SQLITE_OLDEST, prepare_tables
 from memory.adapters.sql.statements import SqlRows, Statement, Value
 from memory.errors import BadSetting, MemproxyError, Unavailable
 
+APPLICATION_ID = 0x6D70_7478  # "mptx": tells our file from any other SQLite file
+SQLITE_OLDEST = (3, 39, 0)  # what the statements need; Python 3.11 usually brings a newer one
+DIGEST_KEY_BYTES = 32
+
+
+def prepare_tables(connection: sqlite3.Connection, path: str) -> None:
+    """In one transaction. Raises `BadSetting` for a file that is not ours, or of a version from which nothing leads
+    here.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = _version(connection, path)
+        if version is None:
+            for statement in schema():
+                connection.execute(sqlite_schema(statement))
+            connection.execute("INSERT INTO digest_keys (key) VALUES (?)", (secrets.token_bytes(DIGEST_KEY_BYTES),))
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        elif version != VERSION:
+            for statement in _steps(version, path):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _version(connection: sqlite3.Connection, path: str) -> int | None:
+    """Of the tables in the file; None if it is empty."""
+    if connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None:
+        return None
+    if int(connection.execute("PRAGMA application_id").fetchone()[0]) != APPLICATION_ID:
+        raise BadSetting(f"{path} is a database of something else: name another file for the turn log")
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _steps(version: int, path: str) -> list[str]:
+    try:
+        if version < VERSION:
+            return steps_from(version)
+    except KeyError:
+        pass
+    raise BadSetting(
+        f"{path} has version {version}, this memproxy reads version {VERSION}: "
+        "start the memproxy that wrote it again, or name another file"
+    )
+
+
 BUSY_SECONDS_MAX = 5.0  # for the write lock, which another process holds for milliseconds
 LOG_BYTES_MAX = 64 << 20  # the write-ahead log is truncated to this after a burst
-REWRITE_BYTES_MAX = (
-    256 << 20
-)  # of the file: writing a larger one anew may take longer than other writers wait, which is 5 s
+REWRITE_BYTES_MAX = 256 << 20  # writing a larger file anew may take longer than other writers wait, which is 5 s
 _NOW = "SELECT (julianday('now') - 2440587.5) * 86400"
-OF_ONE_SQLITE_JOB = (
-    *OF_ONE_JOB,
-    *(sqlite3.InterfaceError, sqlite3.ProgrammingError, sqlite3.NotSupportedError),
-)
+OF_ONE_SQLITE_JOB = (*OF_ONE_JOB, *(sqlite3.InterfaceError, sqlite3.ProgrammingError, sqlite3.NotSupportedError))
 OF_ONE_STATEMENT = frozenset(  # extended codes have the code in their last byte
     (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG)
 )
@@ -60,12 +105,14 @@ class SqliteConnection:
         self.raw.executemany(statement.sqlite, rows)
 
 
-class SqliteDatabase(WritesJobs):
+class SqliteDatabase(SqlDatabase):
     """Open with `async with`; the file is created with mode 0600.
 
     `synchronous`: NORMAL survives `kill -9` of any process; FULL also a power failure, with one disk flush per
     transaction. Opening raises `BadSetting` for an unusable file and `Unavailable` for a busy one.
     """
+
+    owners: LockedOwners
 
     def __init__(
         self,

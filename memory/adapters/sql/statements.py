@@ -9,13 +9,15 @@ at a time: a job here runs on whatever connection it is given, and three words d
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from memory.adapters.sql.dialect import postgres_statement, sqlite_statement, without_comments
 
+Read = TypeVar("Read")
 Value: TypeAlias = str | bytes | float | bool | None
 
 NAME = "-- name: "  # begins each statement of a file
@@ -24,6 +26,11 @@ NAME = "-- name: "  # begins each statement of a file
 def listed(values: Iterable[str]) -> str:
     """Texts as one value, which `json_each` takes apart in a statement."""
     return json.dumps(list(values))
+
+
+def user_hash(user_id: str) -> str:
+    """What is kept of a user who erased everything, or opted out: SHA-256 in hexadecimal digits."""
+    return hashlib.sha256(user_id.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class SqlRows(Protocol):
@@ -59,6 +66,23 @@ class Statement:
 
     def __call__(self, connection: Connection, /, **values: Value) -> SqlRows:
         return connection.execute(self, values)
+
+    def exists(self, connection: Connection, /, **values: Value) -> bool:
+        """Whether it gives a row."""
+        return connection.execute(self, values).fetchone() is not None
+
+    def one(self, connection: Connection, read: Callable[[Any], Read], /, **values: Value) -> Read | None:
+        """What `read` makes of the first row; None without one."""
+        row = connection.execute(self, values).fetchone()
+        return None if row is None else read(row)
+
+    def value(self, connection: Connection, read: Callable[[Any], Read], /, **values: Value) -> Read | None:
+        """What `read` makes of the first column of the first row; None without one."""
+        return self.one(connection, lambda row: read(row[0]), **values)
+
+    def column(self, connection: Connection, /, **values: Value) -> list[str]:
+        """The first column of all rows, a text."""
+        return [row[0] for row in connection.execute(self, values)]
 
     def many(self, connection: Connection, rows: Sequence[Mapping[str, Value]], /) -> None:
         """Once for each of `rows`."""

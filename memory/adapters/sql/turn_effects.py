@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection, Sequence
 
+from memory.adapters.sql.database import OnDatabase, reads, writing
 from memory.adapters.sql.statements import Connection, listed, statements
 
 SQL = statements("turn_effects")
@@ -29,8 +30,7 @@ def turns_learnt(connection: Connection, user_id: str, session_id: str, *, finis
 def sessions_changed(connection: Connection, user_id: str, session_ids: Collection[str]) -> None:
     withdraw_summaries(connection, user_id, session_ids)
     SQL.session_is_due_again.many(
-        connection,
-        [{"user_id": user_id, "session_id": session, "token": _token()} for session in sorted(session_ids)],
+        connection, [{"user_id": user_id, "session_id": session, "token": _token()} for session in sorted(session_ids)]
     )
 
 
@@ -61,3 +61,19 @@ def words_removed(connection: Connection, user_id: str, turn_ids: Collection[str
 
 def _token() -> int:
     return secrets.randbits(TOKEN_BITS)
+
+
+def forget_removed(connection: Connection, user_id: str, turn_ids: Collection[str]) -> None:
+    SQL.delete_removed(connection, user_id=user_id, turn_ids=listed(turn_ids))
+
+
+class SqlRemovedWords(OnDatabase):
+    @reads
+    def next_user(self, connection: Connection, *, without: Collection[str] = ()) -> str | None:
+        return SQL.user_with_removed.value(connection, str, without=listed(sorted(without)))
+
+    @reads
+    def turn_ids(self, connection: Connection, user_id: str, *, limit: int) -> list[str]:
+        return SQL.removed_of_user.column(connection, user_id=user_id, limit=limit)
+
+    settle = writing(forget_removed)

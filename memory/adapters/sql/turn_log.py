@@ -12,20 +12,16 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from memory.adapters.sql import branch_shifts, ledger, turn_effects, turns_queue, turns_triggers, turns_upkeep
-from memory.adapters.sql.chains import SqlResponseChains
+from memory.adapters.sql import branch_positions, ledger, turn_effects, turns_queue, turns_upkeep
 from memory.adapters.sql.conversation_trees import SqlConversationTrees
-from memory.adapters.sql.database import SqlDatabase
-from memory.adapters.sql.jobs import OnDatabase, reading, reads, writes, writing
+from memory.adapters.sql.database import OnDatabase, SqlDatabase, reading, reads, writes, writing
 from memory.adapters.sql.record_copies import SqlRecordCopies
 from memory.adapters.sql.recorded_messages import SqlRecordedMessages
 from memory.adapters.sql.recording_times import SqlRecordingTimes
-from memory.adapters.sql.removed_words import SqlRemovedWords
+from memory.adapters.sql.requests_by_name import SqlResponseChains
 from memory.adapters.sql.statements import Connection, statements
-from memory.adapters.sql.turns_opening import insert_turn
-from memory.adapters.sql.turns_rows import turn_of
-from memory.adapters.turn_rules import LeaseOwner, stage_after
-from memory.adapters.turn_texts import ANSWER_BYTES_MAX, cut, to_bytes
+from memory.adapters.sql.turns_queue import LeaseOwner, insert_turn, stage_of
+from memory.adapters.sql.turns_rows import ANSWER_BYTES_MAX, cut, to_bytes, turn_of
 from memory.errors import BadInput, Unavailable
 from memory.model import Turn, TurnStatus, Urgency
 from memory.ports import (
@@ -54,7 +50,7 @@ class SqlTurnLog(OnDatabase):
         self.chains = SqlResponseChains(database)
         self.messages: RecordedMessages = SqlRecordedMessages(database, clock=clock)
         self.copies: RecordCopies = SqlRecordCopies(database, clock=clock)
-        self.removed_words: RemovedWords = SqlRemovedWords(database)
+        self.removed_words: RemovedWords = turn_effects.SqlRemovedWords(database)
         self.times: RecordingTimes = SqlRecordingTimes(database, clock=clock)
         self.trees: ConversationTrees = SqlConversationTrees(database, clock=clock)
 
@@ -94,7 +90,7 @@ class SqlTurnLog(OnDatabase):
                 _complete(connection, turn_id, ending, ended_as=TurnStatus.UNKNOWN)
             return
         seq, user_id, session_id, stage = row
-        stage = stage_after(ending.status) if stage == "open" else stage
+        stage = stage_of(ending.status) if stage == "open" else stage
         SQL.finish_turn(
             connection,
             status=ending.status.value,
@@ -108,7 +104,7 @@ class SqlTurnLog(OnDatabase):
         turn_effects.turn_ended(connection, user_id, session_id, at=now)
         if stage == "ready":
             turns_queue.make_ready(connection, seq, user_id, session_id, now)
-            branch_shifts.answered(connection, turn_id, user_id, at=ending.answered_at)
+            branch_positions.answered(connection, turn_id, user_id, at=ending.answered_at)
 
     # Leases
 
@@ -168,15 +164,15 @@ class SqlTurnLog(OnDatabase):
     async def backlog(self, user_id: str, *, session_id: str = "", opened_before: float) -> Backlog:
         return await self._backlog(user_id, session_id, opened_before=opened_before, now=self._clock())
 
-    unexamined = reading(turns_triggers.unexamined)
+    unexamined = reading(turns_upkeep.unexamined)
     make_due_now = writing(turns_upkeep.make_due_now)
     depth = reading(turns_upkeep.depth)
     dead_letters = reading(turns_upkeep.dead_letters)
     replay = writing(turns_upkeep.replay)
     drop = writing(turns_upkeep.drop)
-    _mark = writing(turns_triggers.mark)
-    _waiting = reading(turns_triggers.waiting)
-    _shed = writing(turns_triggers.shed)
+    _mark = writing(turns_upkeep.mark)
+    _waiting = reading(turns_upkeep.waiting)
+    _shed = writing(turns_upkeep.shed)
     _backlog = reading(turns_upkeep.backlog)
 
     # The record
@@ -190,10 +186,10 @@ class SqlTurnLog(OnDatabase):
             if len(page) < PAGE_TURNS:
                 return
 
-    context = reading(turns_triggers.context)
-    failed_turns = reading(turns_triggers.failed_turns)
-    mark_forget_requests = writing(turns_triggers.mark_forget_requests)
-    forget_requests_after = reading(turns_triggers.forget_requests_after)
+    context = reading(turns_upkeep.context)
+    failed_turns = reading(turns_upkeep.failed_turns)
+    mark_forget_requests = writing(turns_upkeep.mark_forget_requests)
+    forget_requests_after = reading(turns_upkeep.forget_requests_after)
     withdraw = writing(turns_upkeep.withdraw)
 
     @reads

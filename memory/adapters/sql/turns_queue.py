@@ -11,17 +11,34 @@ commits, sleeps or asks a clock. Two rules carry the rest:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from memory.adapters.sql import turn_effects
+from memory.adapters.sql import known_exchanges, turn_effects
 from memory.adapters.sql.statements import Connection, statements
-from memory.adapters.sql.turns_rows import turn_of
-from memory.adapters.turn_rules import REASON_CHARACTERS_MAX, TOKEN_BYTES, WINDOW_BYTES_MAX, LeaseOwner, window_id_of
+from memory.adapters.sql.turns_rows import turn_of, values_of
 from memory.errors import Conflict
+from memory.model import Turn, TurnStatus
 from memory.ports import LearnDue, Lease
 
 SQL = statements("turns_queue")
+
+TOKEN_BYTES = 4  # approximate UTF-8 bytes per token, to estimate how much is waiting
+WINDOW_BYTES_MAX = 4 << 20  # of text in one window; a single turn is always included, however large
+REASON_CHARACTERS_MAX = 500  # of the reason of a retry or dead letter
+
+# turns of other statuses are recorded but not learnt
+TAUGHT = {TurnStatus.CLOSED, TurnStatus.UNKNOWN, TurnStatus.FILLED_IN}
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseOwner:
+    """Who takes the lease, and until when. `process`: its name among the owners of the database."""
+
+    token: str
+    process: str
+    until: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +62,35 @@ class ReadyTurn:
     id: str
     finished_at: float
     size: int
+
+
+def stage_of(status: TurnStatus) -> str:
+    """Where a turn of that status begins."""
+    if status is TurnStatus.OPENED:
+        return "open"
+    return "ready" if status in TAUGHT else "nothing"
+
+
+def window_id_of(user_id: str, session_id: str, turn_ids: Iterable[str]) -> str:
+    """The same turns of a session always give the same id, on every machine; ids of memories are derived from it."""
+    seed = "\x1f".join((user_id, session_id, *turn_ids))
+    return "w-" + hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def insert_turn(connection: Connection, turn: Turn, *, now: float, owner: str, stage: str = "") -> None:
+    """A known id changes nothing. `stage`: "" for that which follows from the turn's status."""
+    stage = stage or stage_of(turn.status)
+    finished_at = None if turn.status is TurnStatus.OPENED else now
+    inserted = SQL.insert_turn(
+        connection, **values_of(turn, opened_at=now, finished_at=finished_at, stage=stage, owner=owner)
+    ).fetchone()
+    if inserted is None:
+        return
+    if finished_at is not None:
+        turn_effects.turn_ended(connection, turn.scope.user_id, turn.scope.session_id, at=finished_at)
+    known_exchanges.remember(connection, turn)
+    if stage == "ready":
+        make_ready(connection, inserted[0], turn.scope.user_id, turn.scope.session_id, now)
 
 
 def make_ready(connection: Connection, seq: int, user_id: str, session_id: str, finished_at: float) -> None:
@@ -76,7 +122,7 @@ def take(connection: Connection, *, now: float, due: LearnDue, owner: LeaseOwner
     window_id = work.window_id or _fix_window(connection, work, due.batch_turns_max)
     SQL.lease_window(connection, until=owner.until, token=owner.token, owner=owner.process, window_id=window_id)
     attempt, *others = SQL.leased_window(connection, window_id=window_id).fetchone()
-    turns = tuple(turn_of(row) for row in _window_rows(connection, window_id))
+    turns = tuple(turn_of(row) for row in SQL.turns_of_window(connection, window_id=window_id))
     return Lease(window_id, work.user_id, work.session_id, turns, attempt, owner.token, *others)
 
 
@@ -130,15 +176,10 @@ def recount_session(connection: Connection, user_id: str, session_id: str, *, tu
     )
 
 
-def _window_rows(connection: Connection, window_id: str) -> list[tuple[object, ...]]:
-    return SQL.turns_of_window(connection, window_id=window_id).fetchall()
-
-
 def extend(connection: Connection, lease: Lease, *, until: float) -> None:
     """An expired lease can be extended only if no other worker has started for that user."""
     assert_held(connection, lease)
-    rival = SQL.rival_lease(connection, user_id=lease.user_id, window_id=lease.window_id).fetchone()
-    if rival is not None:
+    if SQL.rival_lease.exists(connection, user_id=lease.user_id, window_id=lease.window_id):
         raise Conflict("the lease has ended and another worker has begun to work for this user")
     SQL.extend_lease(connection, until=until, window_id=lease.window_id)
 
@@ -187,11 +228,9 @@ def move_to_dead_letters(connection: Connection, lease: Lease, *, now: float, re
 
 
 def assert_held(connection: Connection, lease: Lease) -> None:
-    held = SQL.held_lease(connection, window_id=lease.window_id, token=lease.token).fetchone()
-    if held is None:
+    if not SQL.held_lease.exists(connection, window_id=lease.window_id, token=lease.token):
         raise Conflict("the lease is no longer ours")
 
 
 def turn_ids_of(connection: Connection, window_id: str) -> tuple[str, ...]:
-    rows = SQL.ids_of_window(connection, window_id=window_id).fetchall()
-    return tuple(turn_id for (turn_id,) in rows)
+    return tuple(SQL.ids_of_window.column(connection, window_id=window_id))

@@ -129,3 +129,10 @@ WHERE (turns >= :turns OR :idle <= 0 OR last_finished_at <= :now - :idle OR byte
       SELECT 1 FROM windows WHERE user_id = mine.user_id AND state IN ('leased', 'waiting')
       AND session_id = mine.session_id)
 ORDER BY first_seq LIMIT 1;
+
+-- name: insert_turn
+INSERT INTO turns (id, user_id, project_id, session_id, agent_id, trace_id, receipt_id, model, said_at, opened_at,
+    finished_at, answered_at, status, stage, owner, messages, answer, utc_offset)
+VALUES (:id, :user_id, :project_id, :session_id, :agent_id, :trace_id, :receipt_id, :model, :said_at, :opened_at,
+    :finished_at, :answered_at, :status, :stage, :owner, :messages, :answer, :utc_offset)
+ON CONFLICT DO NOTHING RETURNING seq;

@@ -12,9 +12,15 @@ from math import log2
 
 from memory.language import bare_reply, is_asked, is_denied
 from memory.language.dates import period
-from memory.learn.reading.judgements import JudgedClause, Judgement, RequestSpan
+from memory.learn.reading.judgements import (
+    BEFORE_UNITS_MAX,
+    PROPOSED_SHARE_MIN,
+    JudgedClause,
+    Judgement,
+    Leaning,
+    RequestSpan,
+)
 from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
-from memory.learn.reading.leaning import BEFORE_UNITS_MAX, PROPOSED_SHARE_MIN, Leaning
 from memory.learn.reading.replies import QUESTION_SIZE_MIN, answered, question_of, size_of
 from memory.learn.reading.units import Unit, unwrapped
 from memory.model import (

@@ -18,8 +18,7 @@ import msgspec
 
 from memory.language import bare_reply, is_denied
 from memory.language.dates import period
-from memory.language.grounding import adds_nothing
-from memory.language.word_boundaries import as_typed
+from memory.language.restating import adds_nothing, as_typed
 from memory.learn.reading.answers import CONFIDENCE, LEVELS, UNITS_OF_CLAIM_MAX, VALUES_MAX, ProposedClaim
 from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
 from memory.learn.reading.replies import answered
@@ -103,17 +102,14 @@ def merge_second_answer(first: CheckedAnswer, second: CheckedAnswer) -> list[Loc
     claim that lost a field is replaced only by one of the same clause and act; in place of rejected claims, new ones
     are accepted over words that no claim has.
     """
-    kept = [*first.sound, *(next((new for new in second.sound if _mends(new, old)), old) for old in first.doubtful)]
+    mends = {(new.first, new.last, new.claim.act): new for new in reversed(second.sound)}
+    kept = [*first.sound, *(mends.get((old.first, old.last, old.claim.act), old) for old in first.doubtful)]
     fresh = [
         new
         for new in (*second.sound, *second.doubtful)
         if not any(new.first < old.last and old.first < new.last for old in kept)
     ]
     return [*kept, *fresh[: first.refused]]
-
-
-def _mends(new: LocatedClaim, old: LocatedClaim) -> bool:
-    return (new.first, new.last, new.claim.act) == (old.first, old.last, old.claim.act)
 
 
 def distinct_claims(found: Sequence[LocatedClaim]) -> list[Claim]:
@@ -150,7 +146,8 @@ def _placed(proposed: ProposedClaim, transcript: Transcript, made_by: str) -> tu
         raise _InvalidClaim('"clause" must stand in the sentences that "u" names, word for word')
     act = _act(proposed.act)
     wrong: list[str] = []
-    written = _messages_until(said, transcript)
+    written = list(dict.fromkeys(place.said.text for place in transcript.numbered_units))
+    written = written[: written.index(said.text) + 1]  # up to this message
     words = _Words(quote, "\n".join(written), proposed.content)
     values = _values(proposed, words, wrong)
     if wrong and not values and act in _WITH_FIELDS:
@@ -336,9 +333,3 @@ def _understandable(claim: Claim, content: str, said: AuthorMessage, author: Seq
     if is_reply and said.question:
         return answered(claim, said.question, said.asked_in, leans=True)
     return replace(claim, leans=claim.act is Act.CORRECT)  # the model says that it cannot be understood alone
-
-
-def _messages_until(said: AuthorMessage, transcript: Transcript) -> list[str]:
-    """The author's messages in the window, up to this one."""
-    written = list(dict.fromkeys(place.said.text for place in transcript.numbered_units))
-    return written[: written.index(said.text) + 1]

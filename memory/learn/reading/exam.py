@@ -155,29 +155,29 @@ async def _usable(answer: Coroutine[Any, Any, T]) -> T | None:
         return None
 
 
+@dataclass(frozen=True, slots=True)
 class StoredExam:
-    """Runs the exam once per model, server, and version of prompt and exam."""
+    """Runs the exam once per model, server, and version of prompt and exam.
 
-    def __init__(self, results: ExamResults, *, model: str, server: str) -> None:
-        """`server`: where the model answers, since two servers may use one name for different models."""
-        self._results = results
-        self._model = model
-        self._server = server
+    `server`: where the model answers, since two servers may use one name for different models.
+    """
+
+    results: ExamResults
+    model: str
+    server: str
 
     async def known(self, prompt_version: str) -> ExamResult | None:
         """The stored result; None if there is none, or it has expired. Raises `Unavailable`."""
-        return await self._results.get(self._key(prompt_version))
+        return await self.results.get(self._key(prompt_version))
 
     async def result(self, reader: StatementReader, prompt_version: str) -> ExamResult:
-        """The stored result, or that of an exam run now. Raises `Unavailable` if it could not be run; stores
-        nothing then.
-        """
+        """The stored result, or that of an exam run now. Raises `Unavailable`, and stores nothing, if that fails."""
         known = await self.known(prompt_version)
         if known is not None:
             return known
         fresh = await sit(reader)
-        await self._results.put(self._key(prompt_version), fresh)
+        await self.results.put(self._key(prompt_version), fresh)
         return fresh
 
     def _key(self, prompt_version: str) -> ExamKey:
-        return ExamKey(self._model, self._server, f"{prompt_version}-{exam_version()}")
+        return ExamKey(self.model, self.server, f"{prompt_version}-{exam_version()}")

@@ -216,12 +216,9 @@ def _verdicts_of(answer: AnswerItems | None, pairs: int) -> tuple[dict[int, Pair
         if relation is PairRelation.REPLACES and not 0 < len(one_line(one.what)) <= CHANGED_CHARACTERS_MAX:
             objections.append(f'pair {one.n}: "what" must say in a word what was replaced')
         elif 1 <= one.n <= pairs:
-            found.setdefault(one.n, PairVerdict(relation, _confidence(one.sure)))
+            sure = VERDICT_CONFIDENCE.get(one.sure.strip().casefold(), VERDICT_CONFIDENCE["low"])
+            found.setdefault(one.n, PairVerdict(relation, sure))
     missing = [str(number) for number in range(1, pairs + 1) if number not in found]
     if missing and not objections:
         objections.append(f"there is no answer for pair {', '.join(missing)}")
     return found, objections
-
-
-def _confidence(level: str) -> float:
-    return VERDICT_CONFIDENCE.get(level.strip().casefold(), VERDICT_CONFIDENCE["low"])

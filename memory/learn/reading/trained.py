@@ -13,9 +13,8 @@ from threading import Lock
 from typing import Protocol, TypeAlias
 
 from memory.learn.reading.assembly import JudgedMessage, claims_of
-from memory.learn.reading.judgements import Judgement
+from memory.learn.reading.judgements import Judgement, with_leaning
 from memory.learn.reading.labels import PAIR_RELATIONS
-from memory.learn.reading.leaning import with_leaning
 from memory.learn.reading.replies import question_of
 from memory.learn.reading.units import Unit, own_messages, units_of
 from memory.model import Claim, Turn, Vector
@@ -160,14 +159,9 @@ def _frames_of(units: Sequence[Unit], judgements: Sequence[Judgement]) -> Messag
 
 
 def _texts(units: Sequence[Unit]) -> list[str]:
-    return [_as_typed(unit.text) for unit in units]
-
-
-def _as_typed(text: str) -> str:
-    """The text with a number of the same length in place of each redacted secret: the placeholder is not the
-    author's.
-    """
-    return PLACEHOLDER.sub(lambda found: STAND_IN.ljust(len(found[0])), text.replace("\n", " "))
+    """Each with a number of the same length in place of a redacted secret: the placeholder is not the author's."""
+    texts = (unit.text.replace("\n", " ") for unit in units)
+    return [PLACEHOLDER.sub(lambda found: STAND_IN.ljust(len(found[0])), text) for text in texts]
 
 
 def _compared(pair: StatementPair) -> tuple[str, str]:

@@ -28,9 +28,7 @@ NOTE_FRAME = f"{_HEAD}\n{_FOOT}"
 
 
 def render_note(memories: Sequence[Memory], *, now: float) -> str:
-    """The note for these memories, in this order; "" for none. `now`: Unix seconds; later dates are shown as of
-    `now`.
-    """
+    """The note for these memories, in this order; "" for none. Dates after `now`, Unix seconds, are shown as of it."""
     if not memories:
         return ""
     return "\n".join([_HEAD, *_lines(memories, now=now), _FOOT])

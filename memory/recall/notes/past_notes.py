@@ -17,11 +17,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from memory.chat.completions import ChatRequest, message_bytes
+from memory.chat.token_estimate import answer_limit, estimated_prompt
 from memory.model import (
     CHAT_BYTES_MAX,
     Candidate,
+    CompactedState,
     Conversation,
     Memory,
+    ModelWindow,
     Note,
     PastNote,
     Placement,
@@ -33,9 +36,10 @@ from memory.ports import Tokens
 from memory.recall.notes.injection import NOTE_FRAME, line_tokens, newest_first, note_label, render_note
 from memory.recall.notes.profile_notes import holds_profile, opened_by
 
-# Per conversation, so that a long chat does not become a list of memories. The promised limit is 2,000; we count in
-# the packaged encoder's tokens, and a tokenizer that splits dates and numbers into digits counts up to a quarter more.
-ALL_NOTES_TOKENS_MAX = 1_600
+# We count in the packaged encoder's tokens; a tokenizer that splits dates and numbers into digits counts up to so many.
+NOTE_TOKENS_MARGIN = 1.25
+ALL_NOTES_TOKENS_MAX = 1_600  # of a conversation: less than the 2,000 that are promised, by that margin
+ROOM_MAX = 4_000  # more than all notes ever take: of a window with so much room nothing has to be computed
 LATE_NOTE_TOKENS_MIN = 160  # the frame and two or three memories: a smaller note is not worth placing
 KEY_BYTES = 16
 
@@ -53,10 +57,7 @@ class CarriedNotes:
     keys: Mapping[int, str] = field(default_factory=dict)  # of the client's messages, by index
 
     def within(self, tokens_max: int) -> CarriedNotes:
-        """The same with at most so many tokens: the newest notes are left out first, so that the prefix stays longest.
-
-        Notes at the server are in its prompt in any case, and take their share of the room.
-        """
+        """With at most so many tokens, those at the server included: the newest go first, so that the prefix stays."""
         kept, spent = {}, sum(note.tokens for note in self.at_server)
         for index in sorted(self.notes):
             spent += self.notes[index].tokens
@@ -74,10 +75,9 @@ class CarriedNotes:
         return tuple(dict.fromkeys(memory_id for note in self.earlier() for memory_id in note.memory_ids))
 
     def room(self, *, budget: int, tokens: Tokens, reserved: int = 0) -> int:
-        """Tokens available for the lines of a new note: at most `budget`, and its share of the limit for all notes.
+        """Tokens for the lines of a new note beside `reserved` ones: at most `budget`, and its share of all notes'.
 
         After the first note, each new one gets half of what is left, so that late questions have room as well.
-        `reserved`: tokens of the profile that opens the note.
         """
         earlier = [note.tokens for note in self.earlier()]
         left = self.tokens_max - sum(earlier) - reserved
@@ -87,26 +87,19 @@ class CarriedNotes:
 
 @dataclass(frozen=True, slots=True)
 class NotePlan:
-    """The notes of this request by the index of the message that each stands before. `fresh` is the new one, to be
-    kept.
+    """The notes of this request."""
 
-    `at_server`: those of earlier requests whose messages the server stores with the notes inside them; it does not
-    store instructions. `profile`: what opens `fresh`. `found_ids`: the memories in `fresh` that were found for the
-    question, in the profile or after it. `answer_ids`, `summary_ids`: what was said in past conversations, at its end.
-    """
-
-    notes: Mapping[int, PastNote]
-    fresh: PastNote | None = None
+    notes: Mapping[int, PastNote]  # by the index of the message that each stands before
+    fresh: PastNote | None = None  # the new one, to be kept
+    # Of earlier requests whose messages the server stores with the notes inside them; it does not store instructions
     at_server: tuple[PastNote, ...] = ()
-    profile: ProfileText | None = None
-    found_ids: tuple[str, ...] = ()
-    answer_ids: tuple[str, ...] = ()
+    profile: ProfileText | None = None  # what opens `fresh`
+    found_ids: tuple[str, ...] = ()  # memories in `fresh` that were found for the question, in the profile or after it
+    answer_ids: tuple[str, ...] = ()  # what was said in past conversations, at its end
     summary_ids: tuple[str, ...] = ()
 
     def placed(self, placement: Placement) -> tuple[Note, ...]:
-        """Each note before its message, or, for templates that allow only one system message, all merged into that
-        one.
-        """
+        """Each before its message, or all merged into one, for templates that allow only one system message."""
         match placement:
             case Placement.OFF:
                 return ()
@@ -136,15 +129,11 @@ class NotePlan:
 
 
 def note_keys(scope: Scope, request: ChatRequest) -> dict[int, str]:
-    """The key of each user message by its index; a key covers the conversation up to and including that message.
-
-    Empty without a conversation and for bodies beyond `CHAT_BYTES_MAX`. Takes about 4 ms per MiB.
-    """
+    """Of each user message by its index, for the conversation up to it; none of a body past the limit."""
     if request.conversation is None or len(request.body) > CHAT_BYTES_MAX:
         return {}
-    chain = hashlib.blake2b(
-        "\x1f".join((scope.user_id, scope.project_id, scope.agent_id)).encode(), digest_size=KEY_BYTES
-    )
+    owner = "\x1f".join((scope.user_id, scope.project_id, scope.agent_id))
+    chain = hashlib.blake2b(owner.encode(), digest_size=KEY_BYTES)
     keys: dict[int, str] = {}
     for index, sent in enumerate(message_bytes(request)):
         chain.update(len(sent).to_bytes(8, "big"))
@@ -157,9 +146,7 @@ def note_keys(scope: Scope, request: ChatRequest) -> dict[int, str]:
 def carried_notes(
     conversation: Conversation, keys: Mapping[int, str], past: Mapping[str, PastNote], *, at_server: Sequence[str] = ()
 ) -> CarriedNotes:
-    """Past notes at their positions. `keys`: from `note_keys`. `past`: what the note book has for all keys.
-
-    `at_server`: keys of the notes in the part of the conversation that the server stores, oldest first.
+    """`past`: what the note book has for the `keys`, and for those `at_server`: in what that stores, oldest first.
 
     A request that ends with a tool result, or with an answer to be continued, belongs to an earlier question: it is
     settled, so that every call of a tool loop sees the same note. A question that is sent again on its own (a
@@ -185,12 +172,11 @@ def plan_notes(
     now: float,
     profile: ProfileText | None = None,
 ) -> NotePlan:
-    """The notes of this request: the carried ones, and a new one with the memories in `found` that they do not hold.
+    """The carried notes, and a new one with the memories in `found`, best first, that they do not hold.
 
-    `found`: best first. If it is empty, the carried notes stay as they are. If the newest question already has a note
-    that holds all of `found`, that note stays byte for byte; otherwise the new one replaces it. The new note takes at
-    most `budget` and `CarriedNotes.room` tokens. `profile`: opens the new note, which does not repeat its memories;
-    left out if budget, conversation or window have no room for it.
+    If the newest question already has a note that holds all of `found`, that note stays byte for byte; otherwise the
+    new one replaces it. It takes at most `budget` and `CarriedNotes.room` tokens. `profile`: opens the new note, which
+    does not repeat its memories; left out if budget, conversation or window have no room for it.
     """
     if carried.newest is None:
         return NotePlan(carried.notes, at_server=carried.at_server)
@@ -206,8 +192,8 @@ def plan_notes(
         return NotePlan(carried.notes, at_server=carried.at_server)
     of_question = None
     if chosen:
-        ids = tuple(memory.id for memory in chosen)
-        of_question = PastNote(render_note(chosen, now=now), ids, tokens(NOTE_FRAME) + spent)
+        text, ids = render_note(chosen, now=now), tuple(memory.id for memory in chosen)
+        of_question = PastNote(text, ids, tokens(NOTE_FRAME) + spent)
     fresh = opened_by(profile, of_question)
     assert fresh is not None, "there is something to say"
     in_fresh = frozenset(fresh.memory_ids)
@@ -226,10 +212,7 @@ def _is_held(
 
 
 def _fitting(found: Sequence[Candidate], room: int, *, tokens: Tokens, now: float) -> tuple[list[Memory], int]:
-    """As many memories as fit, best first, and the tokens of their lines; one that is too long is skipped.
-
-    Of those about one thing, the newest stands in the first of their places.
-    """
+    """As many as fit, in the order of a note, and the tokens of their lines; one that is too long is skipped."""
     chosen: list[Memory] = []
     spent = 0
     for candidate in found:
@@ -238,3 +221,20 @@ def _fitting(found: Sequence[Candidate], room: int, *, tokens: Tokens, now: floa
             chosen.append(candidate.memory)
             spent += cost
     return newest_first(chosen), spent
+
+
+def room_for_notes(
+    request: ChatRequest, window: ModelWindow, *, answer_reserve: int, state: CompactedState | None = None
+) -> int | None:
+    """Tokens for all notes together, as we count them: what the client asks for comes first. None: as many as wanted.
+
+    `answer_reserve`: kept for the answer of a request that sets no limit. `state`: what replaces the beginning.
+    """
+    limit = answer_limit(request)
+    available = window.tokens - (answer_reserve if limit is None else limit)
+    if len(request.body) + ROOM_MAX * NOTE_TOKENS_MARGIN <= available:  # no text has more tokens than bytes
+        return None
+    begin, added = (state.cut, state.tokens) if state is not None else (0, 0)
+    prompt = estimated_prompt(request, begin=begin) + added
+    left = (available - prompt * window.per_estimate) / NOTE_TOKENS_MARGIN
+    return None if left >= ROOM_MAX else max(0, int(left))

@@ -43,14 +43,11 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class PastTalk:
-    """What was found of past conversations, best first. `passages`: of what the assistant said.
+    """What was found of past conversations, best first."""
 
-    `silent`: of a time that the question names and in which nothing was said, the dates, as far as it is one.
-    """
-
-    passages: tuple[Passage, ...] = ()
+    passages: tuple[Passage, ...] = ()  # of what the assistant said
     summaries: tuple[SessionSummary, ...] = ()
-    silent: str | None = None
+    silent: str | None = None  # the dates, if it is one, of a time that the question names, in which nothing was said
 
     def __bool__(self) -> bool:
         return bool(self.passages or self.summaries or self.silent is not None)
@@ -66,15 +63,12 @@ def reserved_for(past: PastTalk, carried: CarriedNotes, *, budget: int, tokens: 
 def with_past_talk(
     planned: NotePlan, carried: CarriedNotes, past: PastTalk, *, budget: int, tokens: Tokens
 ) -> NotePlan:
-    """The plan whose new note ends with what was said, as far as there is room.
-
-    What is in earlier notes is not repeated. A note that the question already has stays byte for byte.
-    """
+    """The plan whose new note ends with what was said and no earlier note has, as far as there is room."""
     held = carried.held_earlier()
     quoted_earlier = "\n".join(note.text for note in carried.earlier())
     passages = [one for one in past.passages if passage_line(one) not in quoted_earlier]
     summaries = [one for one in past.summaries if one.id not in held]
-    is_new = bool(passages or summaries or past.silent is not None)
+    is_new = passages or summaries or past.silent is not None
     if carried.newest is None or not is_new or (planned.fresh is None and carried.newest in planned.notes):
         return planned
     spent = planned.fresh.tokens if planned.fresh is not None else 0

@@ -1,5 +1,4 @@
-"""Wishes and a profile open the first note of a conversation, ahead of that question's memories, and are put back with
-it.
+"""Wishes and a profile open the first note of a conversation, ahead of its memories, and are put back with it.
 
 So they keep their place and their bytes for the whole conversation, whatever the API. A new version of the profile
 reaches new conversations only; wishes that have changed go along again. Pure.
@@ -39,10 +38,8 @@ def joined(wishes: ProfileText | None, profile: ProfileText | None) -> ProfileTe
     """Both as one text."""
     if wishes is None or profile is None:
         return wishes or profile
-    ids = tuple(dict.fromkeys((*wishes.memory_ids, *profile.memory_ids)))
-    return replace(
-        profile, text=f"{wishes.text}{_BREAK}{profile.text}", memory_ids=ids, tokens=wishes.tokens + profile.tokens
-    )
+    text, ids = f"{wishes.text}{_BREAK}{profile.text}", tuple(dict.fromkeys((*wishes.memory_ids, *profile.memory_ids)))
+    return replace(profile, text=text, memory_ids=ids, tokens=wishes.tokens + profile.tokens)
 
 
 def opened_by(profile: ProfileText | None, note: PastNote | None) -> PastNote | None:

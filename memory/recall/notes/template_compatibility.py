@@ -4,7 +4,7 @@ A chat template may refuse a system message in the middle of a conversation, or 
 refuses a chat that would have succeeded without our note. But a refusal has many causes, and one client's mistake must
 not change the notes of everybody who uses that model. So the server is asked first. Only if it cannot tell do
 refusals count: not against a placement that the model accepted recently, and notes are switched off only after several
-refusals in a row. This runs concurrently with requests, never delays one, and never raises.
+refusals in a row. Never delays a request, and never raises.
 """
 
 from __future__ import annotations
@@ -56,10 +56,7 @@ class TemplateCompatibility:
         return model not in self._probing and (known_until is None or self._clock() >= known_until)
 
     async def probe(self, model: str) -> None:
-        """Ask the server about the model's template, unless its placement is known.
-
-        A server that could not tell is asked again after `ASK_AGAIN_SECONDS`.
-        """
+        """Ask the server about the model's template, unless its placement is known; again, if it could not tell."""
         self._probing.add(model)
         known_until = self._clock() + ASK_AGAIN_SECONDS
         try:
@@ -76,10 +73,7 @@ class TemplateCompatibility:
             self._known_until[model] = known_until
 
     async def probe_served_models(self) -> None:
-        """Probe the models that the server lists, so that the placement is known at their first chat.
-
-        If it lists none, or does not answer in time, each model is probed at its first chat.
-        """
+        """So that the placement of what the server lists is known at the first chat, when others are probed."""
         with suppress(TimeoutError):
             async with asyncio.timeout(PROBE_SECONDS_MAX):
                 await asyncio.gather(*(self.probe(model) for model in await self._templates.models()))
@@ -108,9 +102,7 @@ class TemplateCompatibility:
         return placement is Placement.BEFORE_LAST_USER or refusals >= LAST_REFUSALS_MIN
 
     async def _switch(self, model: str, placement: Placement | None, *, source: str) -> None:
-        """Store the placement for all processes if it is more careful than the known one. `source` labels the
-        metric.
-        """
+        """Store the placement for all processes if it is more careful than the known one."""
         if placement is None:
             return
         async with self._switching:

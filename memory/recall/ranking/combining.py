@@ -12,7 +12,7 @@ only the memories that pass its relevance cut take part; if it was too vague for
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from memory.model import Candidate, Memory
@@ -48,10 +48,8 @@ def fused(plain: Ranked, rewritten: Ranked) -> Ranked:
             found.setdefault(row.id, []).append(row)
             worth[row.id] = worth.get(row.id, 0.0) + share / (PLACE_OFFSET + place)
     best = sorted(found, key=lambda one: worth[one], reverse=True)[:CANDIDATES_MAX]
-    fused = _ranking(
-        Ranked(), [_better(found[one], worth[one]) for one in best], rewritten.corrections, rewritten.in_notes
-    )
-    return replace(fused, is_near=())
+    rows = [_better(found[one], worth[one]) for one in best]
+    return replace(_ranking(Ranked(), rows, rewritten.corrections, rewritten.in_notes), is_near=())
 
 
 def _better(both: list[_Row], worth: float) -> _Row:
@@ -72,17 +70,17 @@ def only(ranked: Ranked, kept: dict[str, Candidate]) -> Ranked:
 
 
 def merged(own: Ranked, shared: Ranked, *, bar: Bar, limit: int = CANDIDATES_MAX) -> Ranked:
-    """One ranking, best first; each keeps its own order, as corrections may stand before better scores."""
+    """The best `limit` and all corrections; each keeps its own order: corrections may stand before better scores."""
     if not shared.candidates:
         return own
     if not own.candidates:
         return shared
     best = max(*own.odds, *shared.odds)
-    rows = heapq.merge(
-        *(_within_margin(ranked, best, bar) for ranked in (own, shared)), key=lambda row: -row.candidate.score
-    )
+    each = (_within_margin(ranked, best, bar) for ranked in (own, shared))
+    rows = enumerate(heapq.merge(*each, key=lambda row: -row.candidate.score))
     corrections = (*own.corrections, *shared.corrections)
-    return _ranking(own, _cut(rows, limit, corrections), corrections, (*own.in_notes, *shared.in_notes))
+    kept = [row for place, row in rows if place < limit or row.id in corrections]
+    return _ranking(own, kept, corrections, (*own.in_notes, *shared.in_notes))
 
 
 def _within_margin(ranked: Ranked, best: float, bar: Bar) -> Iterator[_Row]:
@@ -94,11 +92,6 @@ def _within_margin(ranked: Ranked, best: float, bar: Bar) -> Iterator[_Row]:
         may_fill = ranked.asks_several and not is_relevant and (row.is_near or row.is_relevant)
         is_near = may_fill and row.odds >= best - bar.several_margin
         yield _Row(row.candidate, row.odds, is_relevant, row.cosine, is_near)
-
-
-def _cut(rows: Iterator[_Row], limit: int, corrections: Collection[str]) -> list[_Row]:
-    """The best `limit`, and corrections of earlier notes in any case."""
-    return [row for place, row in enumerate(rows) if place < limit or row.id in corrections]
 
 
 def _rows(ranked: Ranked) -> Iterator[_Row]:

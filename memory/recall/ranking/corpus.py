@@ -1,8 +1,7 @@
 """One user's memories as arrays: a question is answered by a few numpy operations.
 
 Adding or removing touches one memory; the arrays that depend on all of them are rebuilt at the first question after a
-change (about 20 ms for 10,000 memories), or by `prepare`. A corpus is not thread-safe, and must never read a clock: it
-knows when things were said, not the current time.
+change (about 20 ms for 10,000 memories), or by `prepare`. A corpus is not thread-safe, and never reads a clock.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from memory.model import Memory, Record, Vector
+from memory.model import Record, Vector
 from memory.ports import Tokens
 from memory.recall.ranking.layout import Layout, LayoutArrays, lay_out
-from memory.recall.ranking.rows import EncodedMemory, Floats, Names, Places, Rows, read_off
+from memory.recall.ranking.rows import EncodedMemory, Floats, Names, Numbering, Places, Rows, read_off
 
 ROWS_MIN = 64  # first size of the vector matrix
 
@@ -34,19 +33,11 @@ class Contents:
 class Corpus:
     """One user's memories. Cheap to change and to query."""
 
-    def __init__(
-        self,
-        records: Iterable[Record] = (),
-        *,
-        dimension: int = 384,
-        tokens: Tokens | None = None,
-    ) -> None:
-        """`tokens`:
-        counts the line of each memory once; without it, whoever renders a note counts.
-        """
+    def __init__(self, records: Iterable[Record] = (), *, dimension: int = 384, tokens: Tokens | None = None) -> None:
+        """`tokens`: counts the line of each memory once; without it, whoever renders a note counts."""
         self._vectors: Vector = np.zeros((ROWS_MIN, dimension), dtype=np.float32)
         self._rows = Rows()
-        self._names = Names()
+        self.names = Names()
         self._layout: Layout | None = None
         self._places: dict[str, int] = {}  # slot of each memory in `_rows`
         self._gone: list[int] = []  # slots of removed memories
@@ -61,7 +52,7 @@ class Corpus:
     def of(cls, contents: Contents, *, tokens: Tokens | None = None) -> Corpus:
         """The corpus with these contents."""
         corpus = cls(dimension=contents.vectors.shape[1], tokens=tokens)
-        corpus._rows, corpus._names, corpus._vectors = contents.rows, contents.names, contents.vectors
+        corpus._rows, corpus.names, corpus._vectors = contents.rows, contents.names, contents.vectors
         corpus._used = len(contents.rows)
         corpus._layout = lay_out(contents.rows, contents.names, contents.vectors, laid=contents.laid)
         corpus._places = dict(corpus._layout.places)
@@ -73,44 +64,27 @@ class Corpus:
     def __contains__(self, memory_id: object) -> bool:
         return memory_id in self._places or memory_id in self._added
 
-    def memory(self, memory_id: str) -> Memory | None:
-        """The memory with that id, whatever its status; None if there is none."""
-        if (added := self._added.get(memory_id)) is not None:
-            return added.memory
-        place = self._places.get(memory_id)
-        return None if place is None else self._rows.memories[place]
-
-    @property
-    def labels(self) -> dict[str, int]:
-        """Speakers' names, folded, with their numbers: from memories of the form "NAME: what NAME said"."""
-        return self._names.labels
-
     @property
     def size_bytes(self) -> int:
-        """Estimated memory usage in bytes: exact for vectors and arrays; objects count as their text plus a
-        constant.
-        """
+        """Estimated memory usage: exact for vectors and arrays; objects count as their text plus a constant."""
         self.prepare()
         rows = self._rows
         text = 2 * int(rows.facts["characters"].sum()) + 5 * rows.tokens.values.nbytes + 1_600 * len(rows)
-        return self._vectors.nbytes + text + 120 * len(self._names.terms)
+        return self._vectors.nbytes + text + 120 * len(self.names.terms)
 
     def add(self, record: Record) -> None:
-        """Add a memory, or replace the one with its id. Raises ValueError for a vector of another dimension."""
+        """Or replace the memory with its id. Raises ValueError for a vector of another dimension."""
         memory = record.memory
         if record.vector.shape != (self._vectors.shape[1],):
             raise ValueError(f"a vector of shape {self._vectors.shape[1:]} was expected, got {record.vector.shape}")
-        self._take_out(memory.id)
+        self.remove(memory.id)
         slot = self._free_slot()
         self._vectors[slot] = record.vector
-        self._added[memory.id] = read_off(memory, slot, self._names, tokens=self._tokens)
+        self._added[memory.id] = read_off(memory, slot, self.names, tokens=self._tokens)
         self._layout = None
 
     def remove(self, memory_id: str) -> None:
-        """Remove a memory; an unknown id is ignored."""
-        self._take_out(memory_id)
-
-    def _take_out(self, memory_id: str) -> None:
+        """An unknown id is ignored."""
         if (place := self._places.pop(memory_id, None)) is not None:
             slot = int(self._rows.facts["slot"][place])
             self._gone.append(place)
@@ -124,36 +98,31 @@ class Corpus:
 
     def similarities(self, vector: Vector, layout: Layout) -> Floats:
         """The cosine of every row with `vector`, shape `(rows,)`."""
-        found: Floats = (self._vectors[: self._used] @ vector)[layout.slots]
+        found: Floats = (self._vectors[: self._used] @ vector)[layout.facts["slot"]]
         return found
 
     def vectors(self, rows: Places) -> Vector:
         """A copy of those rows' vectors, shape `(rows, dimension)`."""
-        found: Vector = self._vectors[self.prepare().slots[rows]]
+        found: Vector = self._vectors[self.prepare().facts["slot"][rows]]
         return found
-
-    def term_number(self, term: str) -> int:
-        """The number of a term, -1 if no memory holds it."""
-        return self._names.terms.get(term, -1)
 
     def prepare(self) -> Layout:
         """The layout, rebuilt if anything changed."""
         if self._layout is None:
             rows = self._rows.changed(self._gone, list(self._added.values()))
-            self._rows, self._names = rows.tidied(self._names)
+            self._rows, self.names = rows.tidied(self.names)
             self._gone, self._added = [], {}
-            self._layout = lay_out(self._rows, self._names, self._vectors)
+            self._layout = lay_out(self._rows, self.names, self._vectors)
             self._places = dict(self._layout.places)
         return self._layout
 
     def contents(self) -> Contents:
         """The contents with an up-to-date layout; later changes of the corpus do not affect it."""
         layout = self.prepare()
-        facts = self._rows.facts.copy()
+        facts, slots, names = self._rows.facts.copy(), layout.facts["slot"], self.names
         facts["slot"] = np.arange(len(facts))
-        return Contents(
-            replace(self._rows, facts=facts), self._names.copied(), self._vectors[layout.slots], layout.laid
-        )
+        copied = Names(Numbering(names.terms), Numbering(names.labels))
+        return Contents(replace(self._rows, facts=facts), copied, self._vectors[slots], layout.laid)
 
     def _free_slot(self) -> int:
         if self._free:

@@ -1,8 +1,7 @@
 """The ranking features: for each feature, an array with one value per memory, before any weighting.
 
 Cosines are centred on the value of unrelated texts and divided by 0.06, so that 1.0 is one clear step. Lexical features
-are BM25 divided by 4. The others lie between 0 and 1 unless stated otherwise. This module must never weigh one feature
-against another.
+are BM25 divided by 4. The others lie between 0 and 1 unless stated otherwise. Never weighs one against another.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +19,7 @@ from memory.model import Question, Scope, Vector
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.layout import BM25_SATURATION, Layout, windowed
 from memory.recall.ranking.lexical import fold, is_gram, terms
-from memory.recall.ranking.needed import Direction, Needs
+from memory.recall.ranking.needed import Needs
 from memory.recall.ranking.rows import HALF_LIFE_CLASSES, Floats
 from memory.recall.ranking.temporal import DAY, TimeQuestion, time_question
 from memory.recall.ranking.weights import HALF_LIFE_DAYS, UNSPACED_CHARACTER
@@ -29,9 +28,7 @@ COSINE_UNRELATED = 0.0  # of two texts that have nothing in common, with the pac
 UNRELATED_MEMORIES = 3  # number of memories at which their own median cosine counts as much as that constant
 COSINE_STEP = 0.06
 BM25_STEP = 4.0
-BACKGROUND_MEMORIES = (
-    30  # as many unseen memories without the term are assumed: with a dozen memories, counts say little about rarity
-)
+BACKGROUND_MEMORIES = 30  # so many without the term are assumed: of a dozen, counts say little about rarity
 QUERY_TERMS_MAX = 64  # of a longer question, the rarest
 AFTERWARDS_DAYS = 5.0  # people usually talk about a day within this time after it
 INHERITED = ("dense", "lexical", "needed", "window_dense", "window_lexical", "session_dense", "session_lexical")
@@ -46,9 +43,7 @@ _WRITES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TextFeatures:
-    """The features that need no vector: from the question's words, its time expressions and the memories' own
-    values. `claimed`: the rows with the claim that is asked for; None if they were not compared.
-    """
+    """Those that need no vector. `claimed`: the rows with the claim that is asked for; None if none were compared."""
 
     layout: Layout
     arrays: Mapping[str, Floats]
@@ -58,27 +53,12 @@ class TextFeatures:
 
 @dataclass(frozen=True, slots=True)
 class RankingFeatures:
-    """All features by name, in a fixed order, and properties of the question.
-
-    `topic`: the share of the topical evidence in the odds that a memory is needed; None if nobody can tell them.
-    """
+    """`topic`: the share of the topical evidence in the odds that a memory is needed; None if nobody can tell them."""
 
     arrays: dict[str, Floats]
     cosine: Floats
     question: TimeQuestion
     topic: float | None
-
-
-def ranking_features(
-    corpus: Corpus,
-    layout: Layout,
-    asked: Question,
-    vector: Vector | None,
-    *,
-    needs: Needs | None = None,
-) -> RankingFeatures:
-    """The features of every row. Without a `vector` all cosines are 0."""
-    return add_vector_features(corpus, text_features(corpus, layout, asked), vector, needs=needs)
 
 
 def text_features(corpus: Corpus, layout: Layout, asked: Question) -> TextFeatures:
@@ -88,8 +68,8 @@ def text_features(corpus: Corpus, layout: Layout, asked: Question) -> TextFeatur
     question = time_question(query.text, now=now)
     named, words = _query_terms(corpus, query.text)
     arrays = _lexical(corpus, layout, words)
-    arrays["speaker"] = _speaker(layout, named)
-    arrays |= _temporal(layout, question, now)
+    arrays["speaker"] = np.isin(layout.facts["label"], named).astype(np.float32)
+    arrays |= _temporal(layout, question)
     arrays |= {"question": layout.facts["is_question"], "first_person": layout.facts["is_first_person"]}
     arrays |= _of_the_memory(layout, asked.scope, now)
     arrays["manner"] = layout.facts["is_manner"] * np.float32(bool(_WRITES.search(folded)))
@@ -97,13 +77,15 @@ def text_features(corpus: Corpus, layout: Layout, asked: Question) -> TextFeatur
 
 
 def add_vector_features(
-    corpus: Corpus, reading: TextFeatures, vector: Vector | None, *, needs: Needs | None
+    corpus: Corpus, reading: TextFeatures, vector: Vector, *, needs: Needs | None
 ) -> RankingFeatures:
     """All features, for the layout of `reading`."""
     layout = reading.layout
-    cosine = corpus.similarities(vector, layout) if vector is not None else np.zeros(layout.size, dtype=np.float32)
-    direction = None if vector is None or needs is None else needs.direction(vector)
-    arrays = {**reading.arrays, **_dense(layout, cosine), "needed": _needed(corpus, layout, direction)}
+    cosine = corpus.similarities(vector, layout)
+    direction = None if needs is None else needs.direction(vector)
+    arrays = {**reading.arrays, **_dense(layout, cosine), "needed": _zeros(layout)}
+    if direction is not None:
+        arrays["needed"] = corpus.similarities(direction.vector, layout) + np.float32(direction.offset)
     arrays["answer"] = _answer(layout, arrays["dense"])
     _inherit_from_superseded(arrays, layout)
     topic = None if direction is None or needs is None else needs.topic
@@ -127,12 +109,10 @@ def _zeros(layout: Layout) -> Floats:
 
 def _query_terms(corpus: Corpus, text: str) -> tuple[list[int], Counter[str]]:
     """The speakers that the question names, and its other terms in order of first appearance."""
-    counts: Counter[str] = Counter()
-    for term in terms(text):
-        counts[term] = 1
+    counts = Counter(dict.fromkeys(terms(text), 1))
     folded = fold(text)
     named = []
-    for label, number in corpus.labels.items():
+    for label, number in corpus.names.labels.items():
         if label in folded and set(label_terms := terms(label)) <= counts.keys():
             named.append(number)
             for term in label_terms:
@@ -151,10 +131,7 @@ def _dense(layout: Layout, cosine: Floats) -> dict[str, Floats]:
 
 
 def _unrelated(cosine: Floats) -> float:
-    """The cosine of an unrelated memory. Most memories are unrelated to a question, so this is about the median.
-
-    It varies with what the memories are about, and other models than the packaged one find all texts similar.
-    """
+    """Of an unrelated memory, as most are: about the median. Other models than the packaged one find all similar."""
     n = len(cosine)
     halves = np.partition(cosine, ((n - 1) // 2, n // 2))
     middle = float((halves[(n - 1) // 2] + halves[n // 2]) * np.float32(0.5))
@@ -191,7 +168,7 @@ def _weighed(corpus: Corpus, layout: Layout, words: Counter[str]) -> list[tuple[
     found = []
     total = layout.size + BACKGROUND_MEMORIES
     for word in words:
-        number = corpus.term_number(word)
+        number = corpus.names.terms.get(word, -1)
         held = 0
         if 0 <= number < len(layout.laid.posting_starts) - 1:
             held = int(layout.laid.posting_starts[number + 1] - layout.laid.posting_starts[number])
@@ -205,31 +182,14 @@ def _weighed(corpus: Corpus, layout: Layout, words: Counter[str]) -> list[tuple[
     return [item for item in found if item[1] >= floor][:QUERY_TERMS_MAX]
 
 
-def _needed(corpus: Corpus, layout: Layout, direction: Direction | None) -> Floats:
-    if direction is None:
-        return _zeros(layout)
-    found: Floats = corpus.similarities(direction.vector, layout) + np.float32(direction.offset)
-    return found
-
-
-def _speaker(layout: Layout, named: Collection[int]) -> Floats:
-    out = _zeros(layout)
-    for number in named:
-        out += layout.facts["label"] == number
-    return out
-
-
-def _temporal(layout: Layout, question: TimeQuestion, now: float) -> dict[str, Floats]:
+def _temporal(layout: Layout, question: TimeQuestion) -> dict[str, Floats]:
     match = _zeros(layout)
     for span in question.spans:
         late = np.maximum(layout.facts["said_at"] - span.end, 0.0) / (AFTERWARDS_DAYS * DAY)
         inside = (layout.facts["said_at"] >= span.start) * np.exp(-late)
         match = np.maximum(match, inside.astype(np.float32))
-    return {
-        "time": match,
-        "when": layout.facts["is_dated"] * np.float32(question.asks_when),
-        "dated": layout.facts["is_dated"],
-    }
+    is_dated = layout.facts["is_dated"]
+    return {"time": match, "when": is_dated * np.float32(question.asks_when), "dated": is_dated}
 
 
 def _answer(layout: Layout, dense: Floats) -> Floats:

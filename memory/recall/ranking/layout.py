@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memory.model import MemoryStatus, Vector
-from memory.recall.ranking.encoded_memories import Memories
-from memory.recall.ranking.rows import FACTS, STATUSES, Floats, Ints, Names, Places, Ragged, Rows
+from memory.recall.ranking.rows import FACTS, STATUSES, Floats, Ints, Memories, Names, Places, Ragged, Rows
 
 LINK_SECONDS = 1_800.0  # memories of one session further apart than this are not neighbours: the topic changed
 # Without a session id, only memories said almost together belong to one conversation.
@@ -45,7 +44,6 @@ class Layout:
     """The arrays of one state of a corpus, in row order, `n` rows. Read-only."""
 
     ids: list[str]
-    slots: Ints  # index of each row's vector
     memories: Memories
     places: dict[str, int]  # the row of each memory, by its id
     sessions: list[str]  # ascending
@@ -86,7 +84,6 @@ def lay_out(rows: Rows, names: Names, vectors: Vector, *, laid: LayoutArrays | N
     overtaken, overtaking = _successions(rows, places)
     return Layout(
         ids=rows.ids,
-        slots=slots,
         memories=rows.memories,
         places=places,
         sessions=rows.keys["session_id"],
@@ -111,10 +108,7 @@ def lay_out(rows: Rows, names: Names, vectors: Vector, *, laid: LayoutArrays | N
 
 
 def windowed(values: Floats, link: tuple[Floats, Floats]) -> Floats:
-    """Each row's value plus its weighted neighbours', two on either side, within one conversation. Shape `(k, n)`.
-
-    `link`: the weight of a neighbour by distance, 0 if it belongs to another conversation; see `_links`.
-    """
+    """Each row's value plus its weighted neighbours', two on either side, as `_links` says. Shape `(k, n)`."""
     out = values.copy(order="K")
     for distance, weights in enumerate(link, start=1):
         if values.shape[1] <= distance:
@@ -128,9 +122,7 @@ def windowed(values: Floats, link: tuple[Floats, Floats]) -> Floats:
 def _talks(
     sessions: Ints, projects: Ints, said_at: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Which rows follow their predecessor in one conversation, and which start a session. A memory without a session is
-    a session of its own.
-    """
+    """Which rows follow their predecessor in one conversation, and which start a session."""
     is_linked = np.zeros(len(said_at), dtype=np.bool_)
     starts = np.ones(len(said_at), dtype=np.bool_)
     is_together = (sessions[1:] == sessions[:-1]) & (projects[1:] == projects[:-1])

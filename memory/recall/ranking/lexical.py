@@ -1,9 +1,12 @@
-"""Splits text into the terms of lexical matching.
+"""Splits text into the terms of lexical matching, and recognises statements with the same wording.
 
 Words are folded (width, case, accents), stop words are dropped and endings are stripped lightly. Scripts without spaces
 between words (Chinese, Japanese, Thai, and Korean, whose particles are attached to the word) yield single characters
 and pairs of characters. Identifiers ("OPS-4412", "7.3.1", "petrel_stg") yield themselves as well as their parts, so
-that 7.3.1 does not match 7.3.10. The module is stateless and knows nothing about memories or meaning.
+that 7.3.1 does not match 7.3.10.
+
+Of a wording, only function words that change nothing are left out: a "not", a name or a number makes a difference, and
+two different words are never assumed to mean the same. Stateless; knows nothing about memories or meaning.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
+from hashlib import blake2b
 
 from memory.language import function_words
 
@@ -33,6 +37,7 @@ _TOKEN = re.compile(
 _PART = re.compile(r"[^\W_]+")
 _HAS_DIGIT = re.compile(r"\d")
 _VOWEL = re.compile(r"[aeiouy]")
+_WORD = re.compile(r"[-+$€£¥#@]?\w+(?:[.,:/-]\w+)*[-+#%°]*")  # signs matter: O+ and O-, C and C#, $50 and €50
 
 # How extraction refers to the user: it occurs in all memories and distinguishes none.
 _THE_USER = "user users nutzer nutzers nutzerin usuario usuaria"
@@ -63,16 +68,19 @@ _STOP_PAIRS = frozenset(
     为什 时候 すか ます です した して""".split()
 )
 
+# Words that can be left out of a statement. Other people, times and negations are not among them.
+_FILLERS = frozenset(
+    "a an the really very just also so der die das ein eine el la un una 了 "
+    "i m my am is are s user users ich bin mein meine ist nutzer nutzers yo soy mi mis es usuario del de".split()
+)
+_FILLERS_UNSPACED = re.compile("用户|我的?|的|了")
+
 
 def terms(text: str) -> list[str]:
     """The terms of `text` in order, with repetition; at most `TERMS_PER_TEXT_MAX`."""
     found: list[str] = []
     for match in _TOKEN.finditer(fold(text)):
-        run = match["run"]
-        if run:
-            found.extend(_grams(run))
-        else:
-            found.extend(_words(match["word"]))
+        found += _grams(match["run"]) if match["run"] else _words(match["word"])
         if len(found) >= TERMS_PER_TEXT_MAX:
             break
     return found[:TERMS_PER_TEXT_MAX]
@@ -101,12 +109,17 @@ def is_gram(term: str) -> bool:
     return len(term) <= 2 and bool(_UNSPACED_RUN.fullmatch(term))
 
 
+def wording(content: str) -> int:
+    """A number of 64 bits, equal for texts that say the same in the same words."""
+    folded = fold(content)
+    words = [w for w in _WORD.findall(_FILLERS_UNSPACED.sub("", folded)) if w not in _FILLERS]
+    said = "\x1f".join(words or (folded.strip(),)).encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(said, digest_size=8).digest(), "little")
+
+
 @lru_cache(maxsize=STEM_CACHE_WORDS)
 def stem(word: str) -> str:
-    """A word without its commonest endings: plural, possessive, -ing, -ed, -ly, and a final vowel.
-
-    Light on purpose: made for English, and harmless for German and Spanish (Katze, Katzen; gato, gatos).
-    """
+    """Without the commonest endings of English; harmless for German and Spanish (Katze, Katzen; gato, gatos)."""
     if len(word) <= 3 or _HAS_DIGIT.search(word) or not word.isascii():
         return word
     word = _without_verb_ending(_singular(word))

@@ -21,6 +21,7 @@ from memory.model import Vector
 
 Floats = npt.NDArray[np.float32]
 SHIPPED = "needed_weights.npz"
+ARRAYS = ("of_question", "of_fact", "question", "fact")  # of a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +34,12 @@ class Direction:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """`of_question`, `of_fact`: shape (dimension, rank). `question`, `fact`: shape (dimension,), what each adds by
-    itself. `constant`: with neither. `topic`: the share of the topical evidence that is added to all this.
-    """
-
-    of_question: Floats
+    of_question: Floats  # shape (dimension, rank)
     of_fact: Floats
-    question: Floats
+    question: Floats  # shape (dimension,): what each adds by itself
     fact: Floats
     constant: float
-    topic: float
+    topic: float  # the share of the topical evidence that is added to all this
 
     def direction(self, question: Vector) -> Direction | None:
         """From the embedding of a question; None for another dimension."""
@@ -61,13 +58,11 @@ def packaged() -> Needs:
 def read(path: Path) -> Needs:
     """Raises `OSError`, `KeyError` or `ValueError` for what is no such file."""
     with np.load(path, allow_pickle=False) as arrays:
-        of_question, of_fact, question, fact = (
-            arrays[name].astype(np.float32) for name in ("of_question", "of_fact", "question", "fact")
-        )
+        of_question, of_fact, question, fact = (arrays[name].astype(np.float32) for name in ARRAYS)
         return Needs(of_question, of_fact, question, fact, float(arrays["constant"]), float(arrays["topic"]))
 
 
 def write(needs: Needs, path: Path) -> None:
     """In half precision."""
-    halves = {name: getattr(needs, name).astype(np.float16) for name in ("of_question", "of_fact", "question", "fact")}
+    halves = {name: getattr(needs, name).astype(np.float16) for name in ARRAYS}
     np.savez_compressed(path, **halves, constant=np.float32(needs.constant), topic=np.float32(needs.topic))

@@ -3,6 +3,9 @@
 `rank` scores every memory of a corpus; `rank_found` scores the results of a plain vector search; `select` cuts
 irrelevant memories, drops repetitions and fills the budget. Superseded memories are excluded unless the question is
 about the past. It must never return a memory of another project, whatever the corpus holds.
+
+No memory resembles "What do you know about me?", so that for a question about a whole nothing is compared with it: the
+order of an `overview` is that of a profile, and what a profile leaves out follows it.
 """
 
 from __future__ import annotations
@@ -20,15 +23,17 @@ from memory.chat.plain_lines import LINE_CHARACTERS_MAX
 from memory.language import wants_several
 from memory.model import Candidate, CandidateVerdict, Memory, Question, Record, Selection, Vector
 from memory.model.claim_filters import ClaimFilter
+from memory.model.recalled import AskedWhole
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.features import RankingFeatures, TextFeatures, add_vector_features, text_features
 from memory.recall.ranking.layout import Layout
-from memory.recall.ranking.lexical import terms
+from memory.recall.ranking.lexical import terms, wording
 from memory.recall.ranking.rows import HALF_LIFE_CLASSES, NOT_COUNTED, Floats, Places
 from memory.recall.ranking.superseded_in_notes import review_notes
 from memory.recall.ranking.weights import DEFAULT_RANKING, NAMES, PARTS, TOPICAL, Bar, RankingWeights, Weights
-from memory.recall.ranking.wording import wording
+from memory.service.profile_layout import by_importance
 
+WHOLE_EXAMINED_MAX = 300  # of a chat's corpus, the most important, and the latest of those: sorted in 5 ms
 CROWD_MAX = 16  # memories from which their number says no more
 CANDIDATES_MAX = 200  # memories that become candidates with all parts of their score; REST may ask for as many
 COST_EXPONENT = 0.5  # when a budget is filled, a memory four times as long must be twice as likely to be relevant
@@ -82,25 +87,17 @@ class Scored(Sequence[Candidate]):
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Candidates, best first; and in the same order the log odds that the question needs each, whether those pass,
-    cosines.
+    """What was found, as far as the corpus holds it."""
 
-    `is_near`: whether a candidate may fill a short note although it does not pass; () where none may. `asks_several`:
-    the question counts, compares, orders or lists, so that it needs a longer note.
-    `corrections`: ids of candidates that superseded memories in earlier notes. `in_notes`: memories in earlier notes
-    that are still valid. Both only as far as the corpus holds them. `is_overview`: nothing was compared with the
-    question, which asks about a whole; the order is that of an overview.
-    """
-
-    candidates: Sequence[Candidate] = ()
-    odds: tuple[float, ...] = ()
-    is_relevant: tuple[bool, ...] = ()
+    candidates: Sequence[Candidate] = ()  # best first; the next four in the same order
+    odds: tuple[float, ...] = ()  # the log odds that the question needs it
+    is_relevant: tuple[bool, ...] = ()  # whether those pass
     cosines: tuple[float, ...] = ()
-    is_near: tuple[bool, ...] = ()
-    asks_several: bool = False
-    corrections: tuple[str, ...] = ()
-    in_notes: tuple[Memory, ...] = ()
-    is_overview: bool = False
+    is_near: tuple[bool, ...] = ()  # whether it may fill a short note although it does not pass; () where none may
+    asks_several: bool = False  # the question counts, compares, orders or lists, so that it needs a longer note
+    corrections: tuple[str, ...] = ()  # ids of candidates that superseded memories in earlier notes
+    in_notes: tuple[Memory, ...] = ()  # memories in earlier notes that are still valid
+    is_overview: bool = False  # the question asks about a whole: nothing was compared with it
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -112,15 +109,14 @@ class Ranked:
 def rank(
     corpus: Corpus,
     asked: Question,
-    query_vector: Vector | None,
+    vector: Vector,
     *,
     ranking: RankingWeights = DEFAULT_RANKING,
     limit: int = CANDIDATES_MAX,
     reading: TextFeatures | None = None,
 ) -> Ranked:
-    """Score every memory that the scope may see and return the best `limit`. Without a vector, only words count.
+    """The best `limit` of what the scope may see, and what superseded memories in earlier notes.
 
-    Memories that superseded those in earlier notes always become candidates.
     `reading`: the result of `read_ahead` for the same question; ignored if the corpus changed since.
     """
     layout = corpus.prepare()
@@ -129,7 +125,7 @@ def rank(
         return Ranked()
     if reading is None or reading.layout is not layout:
         reading = text_features(corpus, layout, asked)
-    evidence = add_vector_features(corpus, reading, query_vector, needs=ranking.needs)
+    evidence = add_vector_features(corpus, reading, vector, needs=ranking.needs)
     asks_about_past = evidence.question.asks_about_past
     is_open = open_rows(layout, asked, asks_about_past=asks_about_past, claimed=reading.claimed)
     weighed = np.stack([evidence.arrays[name] for name in NAMES])
@@ -138,8 +134,8 @@ def rank(
     rows = _corrections_first(_best(score, limit), layout)
     if not len(rows):
         return Ranked()
-    before = review_notes(corpus, asked.in_notes)
-    corrections = _rows_of(before.corrections, layout, is_open)
+    before = review_notes(layout, asked.in_notes)
+    corrections = np.array([row for row in before.corrections if is_open[row]], dtype=np.intp)
     best_count = len(rows)
     if len(corrections):
         rows = np.concatenate([rows, corrections[~np.isin(corrections, rows)]])
@@ -165,9 +161,7 @@ def rank(
 
 
 def _odds(topic: Floats, evidence: RankingFeatures, rows: Places, *, memories: int, bar: Bar) -> Floats:
-    """The log odds of each of these rows that the question needs it. The more memories, the likelier that one of them
-    resembles any question.
-    """
+    """That the question needs each of these rows. The more memories, the likelier that one resembles any question."""
     doublings = math.log2(max(1, min(memories, CROWD_MAX)))
     if evidence.topic is None:
         return bar.topic * (topic - np.float32(bar.doubling * doublings)) - np.float32(bar.unjudged)
@@ -176,48 +170,64 @@ def _odds(topic: Floats, evidence: RankingFeatures, rows: Places, *, memories: i
 
 
 def read_ahead(corpus: Corpus, asked: Question, *, claimed: npt.NDArray[np.bool_] | None = None) -> TextFeatures | None:
-    """The features that `rank` derives from the question's words, before there is a vector. None without memories.
-
-    `claimed`: the result of `rows_with_claim` for the corpus as it is.
-    """
+    """What `rank` derives from the question's words; None without memories. `claimed`: from `rows_with_claim`."""
     layout = corpus.prepare()
-    if not layout.size:
-        return None
-    return replace(text_features(corpus, layout, asked), claimed=claimed)
+    return replace(text_features(corpus, layout, asked), claimed=claimed) if layout.size else None
 
 
 def rows_with_claim(layout: Layout, claim: ClaimFilter) -> npt.NDArray[np.bool_]:
     """Which rows have it: 0.1 s for 5,000 memories, in a thread if need be."""
-    admitted = (claim.admits(one.subject, one.name, one.attribute, one.values) for one in layout.memories.each())
+    admitted = (claim.admits(one.subject, one.name, one.attribute, one.values) for one in layout.memories)
     return np.fromiter(admitted, dtype=np.bool_, count=layout.size)
 
 
 def rank_found(found: Sequence[Candidate], asked: Question, *, ranking: RankingWeights = DEFAULT_RANKING) -> Ranked:
     """Score the results of a vector search by the cosine in `parts["dense"]`, for users whose corpus is not loaded.
 
-    Neighbouring turns count only if the search returned them as well. The search was limited to the wanted types
-    already; corrections of memories in earlier notes are not looked up.
+    The search was limited to the wanted types already; corrections of memories in earlier notes are not looked up.
     """
-    cosines = (np.array([candidate.parts.get("dense", candidate.score)], dtype=np.float32) for candidate in found)
-    records = (Record(candidate.memory, cosine) for candidate, cosine in zip(found, cosines, strict=True))
     # A one-dimensional "vector" per memory: its cosine with the question, multiplied by one.
-    corpus = Corpus(records, dimension=1)
+    cosines = (np.array([one.parts.get("dense", one.score)], dtype=np.float32) for one in found)
+    corpus = Corpus((Record(one.memory, cosine) for one, cosine in zip(found, cosines, strict=True)), dimension=1)
     here = replace(asked, memory_types=(), in_notes=())
     return rank(corpus, here, np.ones(1, dtype=np.float32), ranking=ranking)
 
 
+def overview(corpus: Corpus, asked: Question, *, limit: int, examined: int = WHOLE_EXAMINED_MAX) -> Ranked:
+    """The best `limit`, best first; all of them are relevant."""
+    layout = corpus.prepare()
+    if not layout.size:
+        return Ranked()
+    is_open = open_rows(layout, asked)
+    if asked.whole is AskedWhole.PROJECT:
+        is_open &= layout.projects == layout.project_numbers.get(asked.scope.project_id, -1)
+    rows = np.flatnonzero(is_open)
+    if len(rows) > examined:
+        rows = rows[np.lexsort((-layout.facts["said_at"][rows], -layout.facts["importance"][rows].round(1)))[:examined]]
+    found = by_importance((layout.memories[int(row)] for row in rows), now=asked.now)[:limit]
+    return overview_of(found, in_notes=review_notes(layout, asked.in_notes).still_valid)
+
+
+def overview_of(memories: Sequence[Memory], *, in_notes: tuple[Memory, ...] = ()) -> Ranked:
+    """These memories, in this order."""
+    return Ranked(
+        candidates=tuple(Candidate(one, 1.0 - place / len(memories)) for place, one in enumerate(memories)),
+        odds=(math.inf,) * len(memories),
+        is_relevant=(True,) * len(memories),
+        cosines=(1.0,) * len(memories),
+        in_notes=in_notes,
+        is_overview=True,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits of a selection: `tokens`, and the number of `memories` (None: as many as fit).
-
-    `near_tokens`: up to this many tokens, near-relevant candidates follow the relevant ones. `is_filled`: no relevance
-    cut; the budget is used up.
-    """
+    """Limits of a selection."""
 
     tokens: int
-    memories: int | None = None
-    near_tokens: int = 0
-    is_filled: bool = False
+    memories: int | None = None  # None: as many as fit
+    near_tokens: int = 0  # up to so many, near-relevant candidates follow the relevant ones
+    is_filled: bool = False  # no relevance cut; the budget is used up
 
 
 def select(
@@ -230,9 +240,8 @@ def select(
 ) -> Selection:
     """The candidates that go into the note, best first, and the reasons for the others. `tokens`: cost of a candidate.
 
-    `similarity_threshold`: an additional cut by cosine. A candidate that does not fit is skipped, never shortened.
-    `in_notes`: ids that earlier notes hold; they are left out, and so are candidates with the same wording. Corrections
-    of memories in earlier notes come first, relevant or not.
+    Corrections come first, relevant or not. What does not fit is skipped, never shortened. `similarity_threshold`: an
+    additional cut by cosine. `in_notes`: ids that earlier notes hold; they and their wordings are left out.
     """
     kept, near, cuts = _admitted(ranked, similarity_threshold, in_notes, fill=budget.is_filled)
     if budget.is_filled and budget.memories is None:
@@ -311,12 +320,6 @@ def open_rows(
     if not asked.claim.is_any:
         is_open &= rows_with_claim(layout, asked.claim) if claimed is None else claimed
     return is_open
-
-
-def _rows_of(memories: Sequence[Memory], layout: Layout, is_open: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
-    """The rows of those memories that may be returned, in their order."""
-    found = (layout.places.get(memory.id) for memory in memories)
-    return np.array([row for row in found if row is not None and is_open[row]], dtype=np.intp)
 
 
 @lru_cache(maxsize=16)

@@ -2,27 +2,28 @@
 
 Encoding a memory takes 50 µs, so a thousand would cost a chat its deadline: the result is stored in the user's snapshot
 with the memories. Whatever changes the encoding changes the source of this module or of one that it imports, by which
-`snapshot_codec` recognises outdated snapshots. Pure.
+`snapshot_codec` recognises outdated snapshots. Ranking accesses only the few memories that it returns, so those of a
+snapshot stay bytes until they are accessed: decoding 5,000 at once would occupy the interpreter for 15 ms. Pure.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from memory.chat.plain_lines import on_one_line
 from memory.model import Memory, MemoryStatus, statement_key
 from memory.ports import Tokens
-from memory.recall.ranking.encoded_memories import Memories
-from memory.recall.ranking.lexical import fold, terms
-from memory.recall.ranking.wording import wording
+from memory.recall.ranking.lexical import fold, terms, wording
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Ints: TypeAlias = npt.NDArray[np.int32]
@@ -59,6 +60,14 @@ FACTS = np.dtype(
         ("is_manner", "?"),
     ]
 )
+NOT_STORED = -1
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(Memory)
+_NAMES = tuple(field.name for field in fields(Memory))
+_DEFAULTS: dict[str, Any] = {
+    field.name: field.default if field.default_factory is MISSING else field.default_factory()
+    for field in fields(Memory)
+}
 _LABEL = re.compile(r"^([^\W\d_][\w.'’ -]{0,39}): ")
 _QUESTION = re.compile(r"[?？]\W*(?:\[[^\]]*\])?\s*$")
 _FIRST_PERSON = re.compile(
@@ -85,6 +94,86 @@ _MANNER = re.compile(
 _SHORT = 200  # characters: an instruction is short; a long text may mention anything
 
 
+def encoded(memory: Memory) -> bytes:
+    """MessagePack without the fields that have their default values; JSON for metadata that MessagePack cannot hold.
+
+    Such are lone surrogates and integers beyond 64 bits. Raises ValueError, TypeError or RecursionError for values that
+    no store of ours returns.
+    """
+    given = {name: value for name in _NAMES if (value := getattr(memory, name)) != _DEFAULTS[name]}
+    try:
+        return _ENCODER.encode(given)
+    except (UnicodeEncodeError, OverflowError):
+        return json.dumps(msgspec.to_builtins(given), allow_nan=False).encode("ascii")
+
+
+def decoded(stored: bytes) -> Memory:
+    """Raises `msgspec.MsgspecError`, ValueError or `BadInput` for bytes that `encoded` did not produce."""
+    if stored[:1] == b"{":
+        return msgspec.convert(json.loads(stored), Memory)
+    return _DECODER.decode(stored)
+
+
+class Memories:
+    """Memories by row, most of them still encoded. A decoded memory is kept."""
+
+    __slots__ = ("_ends", "_read", "_stored", "_where")
+
+    def __init__(self, memories: Iterable[Memory] = ()) -> None:
+        self._read: dict[int, Memory] = dict(enumerate(memories))
+        self._where = np.full(len(self._read), NOT_STORED, dtype=np.int32)  # row -> index of its bytes in `_stored`
+        self._stored = b""
+        self._ends = np.zeros(0, dtype=np.int64)
+
+    @classmethod
+    def of(cls, stored: bytes, sizes: npt.NDArray[np.int32]) -> Memories:
+        """From the concatenated results of `encoded`, and their sizes."""
+        memories = cls()
+        memories._stored, memories._ends = stored, np.cumsum(sizes, dtype=np.int64)
+        memories._where = np.arange(len(sizes), dtype=np.int32)
+        return memories
+
+    def __len__(self) -> int:
+        return len(self._where)
+
+    def __getitem__(self, row: int) -> Memory:
+        row = range(len(self))[row]
+        memory = self._read.get(row)
+        if memory is None:
+            memory = self._read[row] = decoded(self._piece(row))
+        return memory
+
+    def __iter__(self) -> Iterator[Memory]:
+        """In the order of rows. Those that this decodes are not kept, so that a thread may look at all of them."""
+        for row in range(len(self)):
+            yield self._read.get(row) or decoded(self._piece(row))
+
+    def joined(self, others: Sequence[Memory], order: npt.NDArray[np.intp]) -> Memories:
+        """The memories of both, reordered by `order`."""
+        both = Memories()
+        both._stored, both._ends = self._stored, self._ends
+        both._where = np.concatenate((self._where, np.full(len(others), NOT_STORED, dtype=np.int32)))[order]
+        rows = np.full(len(self) + len(others), -1)
+        rows[order] = np.arange(len(order))
+        known = {**self._read, **dict(enumerate(others, start=len(self)))}
+        both._read = {row: memory for place, memory in known.items() if (row := int(rows[place])) >= 0}
+        return both
+
+    def encoded(self) -> tuple[bytes, npt.NDArray[np.int32]]:
+        """All memories as bytes, concatenated, and the size of each. Cheap if none was added."""
+        if len(self._where) == len(self._ends) and (self._where == np.arange(len(self._ends))).all():
+            return self._stored, np.diff(self._ends, prepend=0).astype(np.int32)
+        pieces = [
+            self._piece(row) if where != NOT_STORED else encoded(self._read[row])
+            for row, where in enumerate(self._where.tolist())
+        ]
+        return b"".join(pieces), np.fromiter(map(len, pieces), dtype=np.int32, count=len(pieces))
+
+    def _piece(self, row: int) -> bytes:
+        number = self._where[row]
+        return self._stored[self._ends[number - 1] if number else 0 : self._ends[number]]
+
+
 class Numbering(dict[str, int]):
     """Names with numbers in order of first appearance."""
 
@@ -103,15 +192,10 @@ class Numbering(dict[str, int]):
 
 @dataclass(slots=True)
 class Names:
-    """The names behind the numbers in rows. `labels`: folded names of speakers, from memories "NAME: what NAME
-    said".
-    """
+    """The names behind the numbers in rows. `labels`: of speakers, folded, from memories "NAME: what NAME said"."""
 
     terms: Numbering = field(default_factory=Numbering)
     labels: Numbering = field(default_factory=Numbering)
-
-    def copied(self) -> Names:
-        return Names(Numbering(self.terms), Numbering(self.labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +215,8 @@ class Ragged:
         values, sizes = np.concatenate((self.values, other.values)), np.concatenate((self.sizes, other.sizes))
         starts, taken = (np.cumsum(sizes) - sizes)[order], sizes[order]
         ends = np.cumsum(taken)
-        return Ragged(
-            values[np.repeat(starts - (ends - taken), taken) + np.arange(ends[-1] if len(ends) else 0)], taken
-        )
+        places = np.repeat(starts - (ends - taken), taken) + np.arange(ends[-1] if len(ends) else 0)
+        return Ragged(values[places], taken)
 
     @property
     def rows(self) -> Ints:
@@ -203,8 +286,7 @@ def read_off(memory: Memory, slot: int, names: Names, *, tokens: Tokens | None =
     """Derive everything that ranking needs from a memory; new names get new numbers. `tokens` None: nothing counted."""
     content = memory.content
     label, said = NO_LABEL, content
-    found = _LABEL.match(content)
-    if found:
+    if found := _LABEL.match(content):
         label = names.labels.of(fold(found[1]))
         said = content[found.end() :]
     folded = fold(said)

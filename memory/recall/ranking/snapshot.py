@@ -2,14 +2,12 @@
 
 The blob holds everything derived from the memories, the arrays that are expensive to compute, the vectors in 16 bits,
 and the memories as bytes that are decoded on access. It names its user, revision and `stamp` (the versions that it
-depends on) and ends in a checksum over everything. A blob that differs in any of these is refused, never repaired.
-Pure.
+depends on) and ends in a checksum over all. A blob that differs in any of these is refused, never repaired. Pure.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,9 +17,8 @@ import numpy.typing as npt
 
 from memory.ports import Tokens
 from memory.recall.ranking.corpus import Contents, Corpus, with_room
-from memory.recall.ranking.encoded_memories import Memories
 from memory.recall.ranking.layout import LayoutArrays, numbered
-from memory.recall.ranking.rows import FACTS, KEYS, Ints, Names, Numbering, Ragged, Rows
+from memory.recall.ranking.rows import FACTS, KEYS, Memories, Names, Numbering, Ragged, Rows
 
 MAGIC = b"memproxy snapshot"
 FORMAT = 2  # version of the blob's format; the stamp covers how its contents are made
@@ -31,9 +28,7 @@ VECTORS = np.dtype("<f2")  # 8 bits change ranks, 16 do not: see docs/adr/0012-s
 
 
 class UnusableSnapshot(Exception):
-    """A blob that must not be used. `torn`: damaged or incomplete; `foreign`: not ours, or of another user; `outdated`:
-    made by another version, model or ranking.
-    """
+    """`torn`: damaged or incomplete; `foreign`: of others; `outdated`: made by another version, model or ranking."""
 
     def __init__(self, why: Literal["torn", "foreign", "outdated"]) -> None:
         super().__init__(f"the snapshot is {why}")
@@ -49,7 +44,7 @@ class Snapshot:
 
 
 class _Stored(msgspec.Struct, array_like=True, frozen=True):
-    """The whole blob; arrays as bytes, in the order of `_arrays_of` and with the types in `_KINDS`."""
+    """The whole blob; arrays as bytes, in the order of `encode` and with the types in `_KINDS`."""
 
     user_id: str
     stamp: bytes
@@ -72,7 +67,9 @@ def encode(contents: Contents, *, revision: int, user_id: str, stamp: bytes) -> 
     rows, names = contents.rows, contents.names
     memories, sizes = rows.memories.encoded()
     columns = [numbered(rows.keys[key]) for key in NAMES_OTHERS]
-    arrays = _arrays_of(contents, sizes, [numbers for numbers, _ in columns])
+    laid, tokens = contents.laid, rows.tokens
+    arrays: list[npt.NDArray[Any]] = [rows.facts, sizes, *(one for one, _ in columns), tokens.values, tokens.sizes]
+    arrays += [laid.posting_rows, laid.posting_counts, laid.posting_starts, laid.window_norms, contents.vectors]
     stored = _Stored(
         user_id=user_id,
         stamp=stamp,
@@ -112,36 +109,15 @@ def decode(blob: bytes, *, user_id: str, stamp: bytes, tokens: Tokens | None = N
     return Snapshot(stored.revision, Corpus.of(_contents(stored), tokens=tokens))
 
 
-def _arrays_of(contents: Contents, sizes: Ints, columns: Sequence[Ints]) -> tuple[npt.NDArray[Any], ...]:
-    rows, laid = contents.rows, contents.laid
-    return (
-        rows.facts,
-        sizes,
-        *columns,
-        rows.tokens.values,
-        rows.tokens.sizes,
-        laid.posting_rows,
-        laid.posting_counts,
-        laid.posting_starts,
-        laid.window_norms,
-        contents.vectors,
-    )
-
-
 def _contents(stored: _Stored) -> Contents:
     """Copies the arrays, so that the blob can be freed: half of it are vectors, which are needed in 32 bits."""
     arrays = [np.frombuffer(part, dtype=kind) for part, kind in zip(stored.arrays, _KINDS, strict=True)]
     vectors = with_room(arrays.pop().reshape(len(stored.ids), stored.dimension))
     facts, sizes, *rest = map(np.copy, arrays)
     columns, (tokens, token_sizes, *laid) = rest[: len(NAMES_OTHERS)], rest[len(NAMES_OTHERS) :]
-    named = (
-        [names[number] for number in numbers.tolist()] for names, numbers in zip(stored.names, columns, strict=True)
-    )
-    rows = Rows(
-        keys={"id": stored.ids, **dict(zip(NAMES_OTHERS, named, strict=True))},
-        memories=Memories.of(bytes(stored.memories), sizes),
-        facts=facts,
-        tokens=Ragged(tokens, token_sizes),
-    )
+    held = zip(stored.names, columns, strict=True)
+    named = ([names[number] for number in numbers.tolist()] for names, numbers in held)
+    keys = {"id": stored.ids, **dict(zip(NAMES_OTHERS, named, strict=True))}
+    rows = Rows(keys, Memories.of(bytes(stored.memories), sizes), facts, Ragged(tokens, token_sizes))
     names = Names(*(Numbering.listed(names) for names in (stored.terms, stored.labels)))
     return Contents(rows, names, vectors, LayoutArrays(*laid))

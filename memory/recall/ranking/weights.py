@@ -92,33 +92,16 @@ UNSPACED_CHARACTER = 0.5  # of one shared character in scripts without spaces, w
 REWRITTEN = 2.0
 
 PARTS: dict[str, tuple[str, ...]] = {
-    "dense": ("dense",),
-    "lexical": ("lexical",),
-    "needed": ("needed",),
-    "speaker": ("speaker",),
+    **{name: (name,) for name in ("dense", "lexical", "needed", "speaker")},
     "neighbours": ("window_dense", "window_lexical", "answer"),
     "session": ("session_dense", "session_lexical"),
     "time": ("time", "when", "dated"),
     "form": ("question", "first_person", "manner"),
-    "recency": ("recency",),
-    "importance": ("importance",),
-    "confidence": ("confidence",),
-    "scope": ("scope",),
-    "correction": ("correction",),
-    "expiry": ("expiry",),
+    **{name: (name,) for name in ("recency", "importance", "confidence", "scope", "correction", "expiry")},
 }
 """The score parts that a receipt shows, and the features behind each."""
 
-TOPICAL = (
-    "dense",
-    "lexical",
-    "speaker",
-    "window_dense",
-    "window_lexical",
-    "session_dense",
-    "session_lexical",
-    "time",
-)
+TOPICAL = tuple("dense lexical speaker window_dense window_lexical session_dense session_lexical time".split())
 """The features that say whether a memory relates to the question; the others only order those that do."""
 
 NAMES = tuple(field.name for field in fields(Weights))

@@ -37,10 +37,9 @@ _QUOTED = re.compile(
 _ONLY_MENTIONED = re.compile(
     r"\bI(?:/[A-Z]|-\w+|, (?=[A-Z]))|\bWe Chat\b"
     r"|\b(?:War|Type|Part|Chapter|Phase|Act|Stage|Class|Group|Article|Title|Volume|Elizabeth|Charles|James|Henry"
-    r"|Napoleon|Wilhelm"
-    r"|Franz|Nicholas|Alexander|Francis|George|Edward|Richard|Philip|Peter|Otto|Ramesses|Darius|Frederick|Louis"
-    r"|William|Mary"
-    r"|Pedro|Leopold|Constantine|Justinian|Xerxes|Felipe|Carlos|Isabel|Friedrich|Karl|Heinrich) I\b(?!['’])"
+    r"|Napoleon|Wilhelm|Franz|Nicholas|Alexander|Francis|George|Edward|Richard|Philip|Peter|Otto|Ramesses|Darius"
+    r"|Frederick|Louis|William|Mary|Pedro|Leopold|Constantine|Justinian|Xerxes|Felipe|Carlos|Isabel|Friedrich|Karl"
+    r"|Heinrich) I\b(?!['’])"
     r"|(?<=[a-z,] )(?:My|Our|We|Me|Us|Mine|I)(?= (?!['’])[A-Z])"
     r"|(?i:\b(?:the word|pronouns?|determiners?|the pronoun|the prefix|the suffix) (?:my|mine|our|ours|me|us|we|i)\b)"
     r"|自我|我国|我军|我方|我党|我行我素|忘我|唯我独尊|你死我活|你追我赶"
@@ -51,15 +50,13 @@ _NEUTRAL = _Cue(
     r"|(?:can|could|may) (?:i|we|you) (?:please )?(?:see|use|get|have a|ask|tell me)\b"
     r"|(?:what|why) do we (?:call|mean|know|have|use|say|need)\b|do we have\s*\??$"
     r"|(?:tell|give|show|let|explain to|teach|bring|find|read|help|get|make|send|ask|pick|play|sing|draw|wake"
-    r"|call) (?:me|us)\b"
-    r"|let's (?!get back|continue|pick)"
+    r"|call) (?:me|us)\b|let's (?!get back|continue|pick)"
     r"|(?:like|as if) i(?:'m| am| was| were) (?:an? )?(?:(?:total |complete )?(?:beginner|child|kid|toddler|novice)"
     r"|\d+|five|six|seven|eight|nine|ten|eleven|twelve)\b"
     r"|i (?:want|need|would like|'d like|wanna) (?:to (?:know|understand|learn|ask)|you to)\b"
     r"|i(?:'m| am) (?:curious|wondering|asking|five|5)\b|i (?:wonder|mean|guess|think)\b"
     r"|our (?:solar system|galaxy|planet|sun|moon|universe|species|ancestors|atmosphere|bod(?:y|ies)|brains?|eyes|ears"
-    r"|milky way|era)\b"
-    r"|dime\b|dame\b",
+    r"|milky way|era)\b|dime\b|dame\b",
     # Chinese
     r"(?:帮|给|替|教|告诉|让|为|请|叫|帮忙给|跟)我(?!妈|爸|家|姐|哥|弟|妹|儿|女|老|的|们|孩|奶|爷|外|媳|朋|同|先生"
     r"|太太|闺)(?:说|讲|看|查|算|找)?"
@@ -70,18 +67,15 @@ _NEUTRAL = _Cue(
 # --- live tools -------------------------------------------------------------------------------------------------------
 _OWN_DEVICE = (
     r"(?:ip(?: address)?|battery|screen(?! size)(?: time)?|brightness|volume|(?:disk|hard drive|storage)(?: space)?"
-    r"|cpu|ram|gpu"
-    r"|(?:current |gps )?location|clipboard|downloads?(?: folder)?|desktop|inbox|unread \w+|notifications?|recycle bin"
-    r"|trash|browser|terminal"
-    r"|hostname|operating system|internet (?:speed|connection)|network|wi-?fi(?! (?:password|code|key|name))|bluetooth"
-    r"|alarms?(?! code)|timers?)"
+    r"|cpu|ram|gpu|(?:current |gps )?location|clipboard|downloads?(?: folder)?|desktop|inbox|unread \w+|notifications?"
+    r"|recycle bin|trash|browser|terminal|hostname|operating system|internet (?:speed|connection)|network"
+    r"|wi-?fi(?! (?:password|code|key|name))|bluetooth|alarms?(?! code)|timers?)"
 )
 _SWITCHED = (
     r"(?:lights?|lamps?|tv|television|radio|speakers?|heating|heater|thermostat|air ?con(?:ditioning)?|ac|fan|oven"
-    r"|blinds?|curtains?|shutters?"
-    r"|wi-?fi|bluetooth|airplane mode|dark mode|music|vacuum|camera|alarms?|timers?|stopwatch|garage(?: door)?"
-    r"|sprinklers?|screen|monitor|computer"
-    r"|laptop|phone|volume|brightness|flashlight|torch|printer|kettle|dishwasher|washing machine)"
+    r"|blinds?|curtains?|shutters?|wi-?fi|bluetooth|airplane mode|dark mode|music|vacuum|camera|alarms?|timers?"
+    r"|stopwatch|garage(?: door)?|sprinklers?|screen|monitor|computer|laptop|phone|volume|brightness|flashlight|torch"
+    r"|printer|kettle|dishwasher|washing machine)"
 )
 _COMMAND = re.compile(
     rf"^(?:(?:please|can you|could you|now|hey|would you) )*(?:"
@@ -97,8 +91,7 @@ _COMMAND = re.compile(
     r"|uuid|strong password|secure password|guid)\b|(?:wake me(?: up)?|remind me) (?:at|in|by|to|tomorrow|on)\b|snooze"
     r"|(?:pause|resume|skip|stop|next|previous|rewind|shuffle|repeat)"
     r"(?: (?:the|this|that))?(?: (?:music|song|track|video|playback|podcast|playlist|movie))?$|volume (?:up|down)|mute"
-    r"|unmute"
-    r"|(?:roll|throw) (?:a|an|the|two|three|\d+)?\s*(?:\w+-sided )?(?:dice|die|d\d+)|flip a coin|toss a coin"
+    r"|unmute|(?:roll|throw) (?:a|an|the|two|three|\d+)?\s*(?:\w+-sided )?(?:dice|die|d\d+)|flip a coin|toss a coin"
     r"|take a (?:screenshot|photo|picture|selfie)"
     r"|(?:search|browse|google|look up on) (?:the |on the )?(?:web|internet|online|google|bing)|google |search online"
     r"|(?:ping|curl|wget|traceroute|grep|sudo|ssh|chmod|mkdir|kubectl) \S+|git (?:status|log|diff|pull|push|fetch"
@@ -108,8 +101,7 @@ _COMMAND = re.compile(
     r"|(?:read|open|show|print|cat|list|delete|remove|rename|move|copy|download|upload|compress|unzip|tail|count"
     r"|display)\b.*"
     r"(?:\b[\w-]+\.(?:py|c|h|js|ts|md|txt|csv|json|ya?ml|toml|log|pdf|rs|go|java|html|cfg|ini|sh|xml|docx?|xlsx?)\b"
-    r"|\b(?:files?|folders?|director(?:y|ies))\b|\S+/\S+)"
-    r")",
+    r"|\b(?:files?|folders?|director(?:y|ies))\b|\S+/\S+))",
     re.IGNORECASE,
 )
 _LIVE = _Cue(
@@ -135,17 +127,14 @@ _LIVE = _Cue(
     r"|^(?:por favor,? )?(?:apaga|enciende|sube|baja|prende|abre|cierra|pausa) (?:el|la|las|los|mi) \w+"
     r"|lanza (?:una moneda|un dado)\b|busca en (?:internet|google|la web)\b"
     # German
-    r"|meine? (?:ip(?:-adresse)?|akku|standort|bildschirm|wlan)\b|akku habe ich\b"
-    r"|wie (?:spät ist es|viel uhr)\b"
+    r"|meine? (?:ip(?:-adresse)?|akku|standort|bildschirm|wlan)\b|akku habe ich\b|wie (?:spät ist es|viel uhr)\b"
     r"|welche[rns]? (?:tag|datum|wochentag) (?:ist|haben wir) (?:heute|morgen)\b"
     r"|(?:stell|stelle|mach|lösch|lösche)e? (?:mir )?(?:einen|den|meinen) (?:\S+ )?(?:wecker|timer)"
     r"|^(?:bitte )?(?:mach|schalte?|dreh[e]?) (?:das|den|die|bitte) .*\b(?:an|aus|ein|lauter|leiser|hoch|runter"
-    r"|herunter)\b"
-    r"|wirf (?:eine münze|einen würfel)\b|(?:such|suche) im (?:internet|netz|web)\b",
+    r"|herunter)\b|wirf (?:eine münze|einen würfel)\b|(?:such|suche) im (?:internet|netz|web)\b",
     # Chinese
     r"我的?(?:手机|电脑|笔记本|平板|设备)?(?:还有|还剩|剩)?(?:多少)?(?:电量|IP|ip|网速|未读|闹钟|剪贴板|磁盘|硬盘空间"
-    r"|当前位置)"
-    r"|我的?(?:手机|电脑|笔记本|平板)的?(?:内存|存储|空间|磁盘|系统版本|CPU|电池)|手机还(?:有|剩)多少电"
+    r"|当前位置)|我的?(?:手机|电脑|笔记本|平板)的?(?:内存|存储|空间|磁盘|系统版本|CPU|电池)|手机还(?:有|剩)多少电"
     r"|我(?:现在|这会儿)?在(?:哪里?|什么位置)(?:[？?]|$)"
     r"|^(?:请|麻烦|帮我|帮忙|给我|你|把|能不能|可以|小\S同学)*(?:打开|关掉|关闭|关上|开启|调高|调低|调到|调大|调小"
     r"|启动|停止|暂停|播放|取消|拉上|拉开|锁上).{0,8}(?:灯|空调|电视|窗帘|音乐|音量|闹钟|计时|蓝牙|[Ww]i-?[Ff]i"
@@ -196,9 +185,7 @@ def without_mentions(text: str) -> str:
 
 
 def refers_to_user(text: str) -> bool:
-    """Whether it mentions the user, apart from the "me" and "I" of a request. `text`: from `without_mentions`, here
-    and below.
-    """
+    """Apart from the "me" and "I" of a request. `text`: from `without_mentions`, here and below."""
     return _USER.is_in(_NEUTRAL.cut_from(text))
 
 

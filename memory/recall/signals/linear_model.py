@@ -2,7 +2,11 @@
 
 The embedding is computed for the search anyway, so using it costs a few microseconds; in languages without training
 phrases it decides alone. Training is closed-form (ridge regression in its dual form): deterministic, and done in about
-a second. No IO.
+a second.
+
+Three word lists separate general knowledge ("capital", "dynasty") from somebody's life ("landlord", "kickoff") and the
+present moment ("nearby", "latest"). A weight is learnt for each list, so that words count that occur in no training
+phrase. They are in the files of `topic_words`; the Chinese ones hold patterns. No IO but these.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.resources import files
 from typing import ClassVar, Generic, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -20,7 +25,6 @@ import numpy.typing as npt
 from memory.model import Vector
 from memory.recall.ranking.lexical import UNSPACED, fold, unspaced_share
 from memory.recall.signals.cues import without_quotes
-from memory.recall.signals.topics import topics
 
 CHARACTERS_MAX = 240  # people open with what they want; the rest of a long message decides nothing and costs time
 RIDGE = 0.5  # of penalty; the same within a factor of two
@@ -47,12 +51,9 @@ class Phrase:
 
 @dataclass(frozen=True, slots=True)
 class LinearModel(Generic[Label]):
-    """Learnt weights: one row per known term, then one per dimension of the embedding, then the bias.
+    """Learnt weights of terms and of the dimensions of the embedding."""
 
-    One output for each of `labels`: near 1 for a text with that label, else near 0.
-    """
-
-    labels: ClassVar[Sequence[StrEnum]]
+    labels: ClassVar[Sequence[StrEnum]]  # one output each: near 1 for a text with that label, else near 0
 
     vocabulary: Mapping[str, int]
     rarity: Floats  # of each term, shape (terms,)
@@ -62,20 +63,15 @@ class LinearModel(Generic[Label]):
 
     @classmethod
     def fit(cls, phrases: Sequence[Phrase], vectors: Vector | None) -> Self:
-        """`vectors`: of the phrases, shape (phrases, dimension); None: on their words alone.
-
-        Takes about a second for two thousand phrases: run it in a thread.
-        """
+        """`vectors`: shape (phrases, dimension); None: words alone. Takes a second for 2,000: run it in a thread."""
         texts = [phrase.text for phrase in phrases]
         targets = np.array([[float(phrase.label is label) for label in cls.labels] for phrase in phrases])
         assert vectors is None or len(texts) == len(vectors), "one embedding for each text"
         found = [sorted(set(features(text))) for text in texts]
         counts = Counter(term for terms in found for term in terms)
         vocabulary = {term: index for index, term in enumerate(sorted(counts))}
-        rarity = np.array(
-            [np.log1p(len(texts) / counts[term]) * (TAG_WEIGHT if term[0] == "#" else 1.0) for term in vocabulary],
-            dtype=np.float32,
-        )
+        rare = [np.log1p(len(texts) / counts[term]) * (TAG_WEIGHT if term[0] == "#" else 1.0) for term in vocabulary]
+        rarity = np.array(rare, dtype=np.float32)
         rows = [np.array([vocabulary[term] for term in terms]) for terms in found]
         values = [rarity[row] / np.linalg.norm(rarity[row]) for row in rows]
         known = np.zeros((len(texts), 0), dtype=np.float32) if vectors is None else vectors
@@ -85,13 +81,8 @@ class LinearModel(Generic[Label]):
         term_weights = np.zeros((len(vocabulary), targets.shape[1]), dtype=np.float32)
         for row, value, share in zip(rows, values, dual, strict=True):
             term_weights[row] += value[:, None] * share
-        return cls(
-            vocabulary=vocabulary,
-            rarity=rarity,
-            term_weights=term_weights,
-            vector_weights=np.asarray(weighted.T @ dual * VECTOR_WEIGHT, dtype=np.float32),
-            bias=BIAS * BIAS * dual.sum(axis=0),
-        )
+        vector_weights = np.asarray(weighted.T @ dual * VECTOR_WEIGHT, dtype=np.float32)
+        return cls(vocabulary, rarity, term_weights, vector_weights, bias=BIAS * BIAS * dual.sum(axis=0))
 
     def scores(self, text: str, vector: Vector | None) -> dict[Label, float]:
         """By label. `vector`: the text's embedding, or that of the query made from it; None without one."""
@@ -106,10 +97,7 @@ class LinearModel(Generic[Label]):
 
 
 def _word_kernel(rows: Sequence[Indices], values: Sequence[Floats], terms: int) -> Floats:
-    """The similarity of every two phrases, shape (phrases, phrases), 1 on the diagonal.
-
-    Computed term by term, because most terms occur in few phrases: the full matrix would have 40 million cells.
-    """
+    """The similarity of every two phrases, term by term, as most terms occur in few of them. 1 on the diagonal."""
     holders: list[list[int]] = [[] for _ in range(terms)]
     weights: list[list[float]] = [[] for _ in range(terms)]
     for phrase, (row, value) in enumerate(zip(rows, values, strict=True)):
@@ -151,7 +139,7 @@ def features(text: str) -> Iterator[str]:
             before = word
     yield f"{before} $"
     yield from _shape(head)
-    yield from topics(head, folded)
+    yield from _topics(head, folded)
 
 
 def _characters(run: str, *, is_first: bool) -> Iterator[str]:
@@ -174,3 +162,35 @@ def _shape(text: str) -> Iterator[str]:
     yield f"#length{min(length // 20, 4)}"
     for name in _NAME.finditer(text):
         yield "#name's" if name["possessive"] else "#name"
+
+
+KINDS = ("now", "life", "world")  # of a word in two lists, the later one counts
+
+
+def _listed(name: str) -> list[str]:
+    return (files("memory.recall.signals") / "topic_words" / f"{name}.txt").read_text(encoding="utf-8").split()
+
+
+_NAME_ALONE = re.compile(r"\b([A-Z][a-z]{1,11})(?:['’]s)?\b(?! (?:[A-Z]|I{1,3}\b|the Great))")
+_NAMED = re.compile(r"(?:[A-Z][a-z]+|[Nn]ame|[Kk]ing|[Qq]ueen|[Pp]rince(?:ss)?|[Ss]aint|[Pp]ope) $")
+_WORD = re.compile(r"[^\W_]+")
+_DEFINITE = frozenset("the that this those der das den dem beim zum zur el la los las del al".split())
+# Alone, they mean a person whom only the user knows ("can Jonas have nuts?").
+_NAMES = frozenset(_listed("given_names"))
+_KINDS = {word: f"#{kind}" for kind in KINDS for word in _listed(kind)}
+_CHINESE = {f"#{kind}": re.compile("|".join(_listed(f"{kind}_zh"))) for kind in reversed(KINDS)}
+
+
+def _topics(text: str, folded: str) -> Iterator[str]:
+    """`#world`, `#life`, `#now` (`#the-life` after an article), `#somebody` for a lone given name. `folded`: it."""
+    for name in _NAME_ALONE.finditer(text):
+        if name[1].casefold() in _NAMES and not _NAMED.search(text, 0, name.start()):
+            yield "#somebody"
+    words = _WORD.findall(folded)
+    for position, kind in enumerate(map(_KINDS.get, words)):
+        if kind is not None:
+            yield kind
+            if not _DEFINITE.isdisjoint(words[max(0, position - 2) : position]):
+                yield f"#the-{kind[1:]}"
+    if not folded.isascii():
+        yield from (kind for kind, pattern in _CHINESE.items() if pattern.search(folded))

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from memory.model.memories import statement_key
-from memory.recall.signals.classifier import SignalLabel
+from memory.recall.signals.classifier import KINDS, QuestionKind, SignalLabel
 from memory.recall.signals.linear_model import Phrase
-from memory.recall.signals.question_kinds import KINDS, QuestionKind
 
 LANGUAGES = ("en", "zh", "es", "de", "fr", "it", "pt", "nl", "pl", "ru", "ja", "ko", "ar")
 OTHER = "other"
@@ -20,10 +19,9 @@ def training_phrases() -> tuple[Phrase, ...]:
 
 
 def question_phrases() -> tuple[Phrase, ...]:
-    """All phrases of each kind, and against them others of their files and of the signal classifier, each text once.
+    """All phrases of each kind, and others of their files and of the signal classifier, each text once.
 
-    Of those, personal ones are left out: some of them are of a kind. Nor is a phrase of one kind another kind's other.
-    Raises ValueError naming the line that is wrong.
+    Personal ones are left out, as some are of a kind. Raises ValueError naming the line that is wrong.
     """
     own = [
         Phrase(text, None if label == OTHER else QuestionKind(label))

@@ -2,8 +2,7 @@
 
 `decide_early` needs no embedding and handles the clear cases: a tool result, a greeting, a mention of the user.
 `decide_late` handles the rest with the embedding of the query, which a search needs anyway. A missed search loses an
-answer and an unnecessary one costs milliseconds, so we search when in doubt. The decision depends only on the
-conversation and on the trusted signals that are passed in.
+answer and an unnecessary one costs milliseconds, so we search when in doubt.
 """
 
 from __future__ import annotations
@@ -28,15 +27,12 @@ QUESTIONS_BEFORE_MAX = 2  # earlier user messages that a follow-up may refer to
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether to search, and the reason as a short label for metrics and receipts.
-
-    `label`: the kind of message, where known. `scores`: the classifier's, if it was used.
-    """
+    """Whether to search, and why."""
 
     search: bool
-    reason: str
-    label: SignalLabel | None = None
-    scores: Mapping[str, float] = field(default_factory=dict)
+    reason: str  # a short label for metrics and receipts
+    label: SignalLabel | None = None  # the kind of message, where known
+    scores: Mapping[str, float] = field(default_factory=dict)  # the classifier's, if it was used
 
 
 ABOUT_A_WHOLE = Decision(search=True, reason="about_the_user", label=SignalLabel.PERSONAL)

@@ -1,7 +1,6 @@
 """A classifier of a process: the one shipped with the package, or trained on its phrases at the start.
 
-Runs in the background and must never delay a chat: until there is a classifier, rules decide, and each question counts
-as one that a memory may answer.
+Runs in the background and never delays a chat: until then rules decide, and a memory may answer each question.
 """
 
 from __future__ import annotations
@@ -38,9 +37,7 @@ class ClassifierTraining(Generic[T]):
         return self._classifier
 
     async def run(self) -> None:
-        """Load the classifier, or embed the phrases and train (about ten seconds). Raises `Unavailable`; may be
-        repeated.
-        """
+        """Load it, or embed the phrases and train (about ten seconds). Raises `Unavailable`; may be repeated."""
         self._classifier = await asyncio.to_thread(self._shipped)
         if self._classifier is not None:
             return

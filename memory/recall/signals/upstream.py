@@ -21,17 +21,13 @@ MEANINGS = (*tuple(SignalLabel), SEARCH, SKIP)
 class UpstreamRule:
     """If the value called `name` holds one of `values` (an empty tuple: any), the request is what `means` says.
 
-    A value may be a comma-separated list; case and white space are ignored. `means` is either a `SignalLabel`, which
-    the user's own words may override, or an order, `search` or `skip`, which overrides our own decision. Orders are
-    ignored where there is no message to decide about: after a tool result, or without any text of the user.
+    A value may be a comma-separated list; case and white space are ignored. `means`: a `SignalLabel`, which the user's
+    own words may override, or an order, `search` or `skip`, which overrides our decision where there is one to make.
     """
 
     name: str
     values: tuple[str, ...]
-    means: str
-
-    def __post_init__(self) -> None:
-        assert self.means in MEANINGS, f"means must be one of {', '.join(MEANINGS)}"
+    means: str  # one of `MEANINGS`
 
 
 # What clients of vLLM Semantic Router send, and it passes on; and names of our own for any filter. What the router
@@ -60,11 +56,6 @@ def read_upstream(values: Mapping[str, str], rules: Sequence[UpstreamRule] = DEF
     orders = [rule for rule in matching if rule.means in (SEARCH, SKIP)]
     chosen = next(iter((*orders, *matching)), None)
     return UpstreamSignals(chosen.means, chosen.name) if chosen else NO_SIGNALS
-
-
-def names_of(rules: Sequence[UpstreamRule] = DEFAULT_RULES) -> frozenset[str]:
-    """The headers (lower case) and metadata keys (`NAMESPACE:KEY`) that these rules read."""
-    return frozenset(rule.name for rule in rules)
 
 
 def _holds(rule: UpstreamRule, value: str) -> bool:

@@ -37,11 +37,8 @@ class CorpusMemories:
         if not len(rows) or limit < 1:
             return []
         cosines = self._corpus.vectors(rows) @ np.asarray(vectors, dtype=np.float32).T
-        if limit < len(rows):
-            rows = rows[
-                np.unique(np.argsort(-cosines, axis=0, kind="stable")[:limit])
-            ]  # of equals the first, as a store
-        return self._records(rows)
+        nearest = np.unique(np.argsort(-cosines, axis=0, kind="stable")[:limit])  # of equals the first, as a store
+        return self._records(rows[nearest])
 
     async def load_few(self, where: MemoryFilter, *, most: int) -> list[Record] | None:
         rows = self._rows(where)
@@ -78,7 +75,8 @@ class CorpusMemories:
     def _holds(self, words: Collection[str]) -> npt.NDArray[np.bool_]:
         """Which rows contain a term of one of the words."""
         starts, held = self._layout.laid.posting_starts, np.zeros(self._layout.size, dtype=np.bool_)
-        for number in {self._corpus.term_number(term) for word in words for term in terms(word)}:
+        numbers = self._corpus.names.terms
+        for number in {numbers.get(term, -1) for word in words for term in terms(word)}:
             if 0 <= number < len(starts) - 1:
                 held[self._layout.laid.posting_rows[starts[number] : starts[number + 1]]] = True
         return held

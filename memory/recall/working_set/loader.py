@@ -2,8 +2,7 @@
 
 An embedded store answers one query at a time, so that a load at the wrong moment costs a chat its note. A user is
 loaded only if there is no snapshot; the chat that noticed that searches the store, and the load starts when that search
-is over and no other has started for a moment. Users with more memories than one answer holds are loaded separately, one
-at a time.
+is over and no other has started for a moment. Users with more memories than one answer holds are loaded one at a time.
 
 A started load is completed, whatever happens to the request that caused it. An error ends only that load; the user
 pauses before the next attempt. The queue is bounded.
@@ -36,6 +35,7 @@ RESTS_MAX = 10_000  # users whose pauses are remembered; the oldest are dropped
 T = TypeVar("T")
 Keep: TypeAlias = Callable[[str, Revision, Sequence[Record]], Coroutine[None, None, None]]
 """Creates a set from the loaded records, which are at least as new as that revision."""
+Start: TypeAlias = Callable[[Coroutine[None, None, None]], asyncio.Task[None]]
 
 log = structlog.get_logger(__name__)
 
@@ -57,17 +57,9 @@ class _Rest:
 
 
 class LoadQueue:
-    """The load queue of one process. Tasks are started with `start`, whose owner ends them."""
+    """One per process. Tasks are started with `start`, whose owner ends them."""
 
-    def __init__(
-        self,
-        *,
-        store: MemoryStore,
-        ledger: UserLedger,
-        memories_max: int,
-        keep: Keep,
-        start: Callable[[Coroutine[None, None, None]], asyncio.Task[None]],
-    ) -> None:
+    def __init__(self, *, store: MemoryStore, ledger: UserLedger, memories_max: int, keep: Keep, start: Start) -> None:
         """`keep` raises `TooLarge`, `TooFarBehind`, `Unavailable`, and the errors of rows that others wrote."""
         self._store = store
         self._ledger = ledger
@@ -83,10 +75,9 @@ class LoadQueue:
         self._searched_at = float("-inf")
 
     def ask(self, user_id: str, *, is_awaited: bool) -> asyncio.Event | None:
-        """Queue this user's set for loading; the event is set when that has ended.
+        """Queue this user's set; the event is set when its load has ended. None: the user pauses, or the queue is full.
 
-        None: the user pauses, or the queue is full. `is_awaited`: the caller waits for the set. A chat does not: it
-        searches the store once its question is embedded, and its load must not be in the way.
+        `is_awaited`: the caller waits for the set. A chat does not: it searches the store soon, first of all.
         """
         ended = self._ended.get(user_id)
         if ended is not None:
@@ -122,11 +113,11 @@ class LoadQueue:
         self._rests[user_id] = _Rest(asyncio.get_running_loop().time() + seconds, seconds)
 
     def is_waiting(self, user_id: str) -> bool:
-        """Whether this user's set is in the line, or being loaded."""
+        """In the line, or being loaded."""
         return user_id in self._ended
 
     def is_resting(self, user_id: str) -> bool:
-        """Whether this user is pausing: the set is too large, or loading failed."""
+        """The set is too large, or loading failed."""
         rest = self._rests.get(user_id)
         return rest is not None and asyncio.get_running_loop().time() < rest.until
 
@@ -142,10 +133,8 @@ class LoadQueue:
         self._is_running = False
 
     async def _quiet(self) -> None:
-        """Return when no chat has searched the store for a moment, or after a second of continuous searches.
-
-        The users in line share that second: while many are cold, most searches come too late, and it is the loads that
-        end this.
+        """Until no chat has searched the store for a moment, or for a second, which the users in line share: while many
+        are cold, most searches come too late, and it is the loads that end this.
         """
         for _ in range(max(1, QUIET_WAITS_MAX // len(self._line))):
             since = asyncio.get_running_loop().time() - self._searched_at

@@ -1,8 +1,7 @@
 """Encodes working sets as snapshots and decodes them, in threads, with metrics, and without ever failing a chat.
 
 Without a usable snapshot a chat continues: an unusable one is erased, after which a new one is made; a full or missing
-disk is counted, and logged once until it works again. Only `erase` raises, since forgotten content must not remain.
-Content of memories is never logged.
+disk is counted, and logged once, without content, until it works again. Only `erase` raises: what is forgotten must go.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import hashlib
 import inspect
 from concurrent.futures import Executor
 from functools import lru_cache, partial
-from types import ModuleType
 
 import structlog
 
@@ -22,23 +20,13 @@ from memory.model import VectorOrigin
 from memory.model import memories as model_of_memories
 from memory.ports import Snapshots, Tokens
 from memory.recall.notes import injection
-from memory.recall.ranking import corpus, encoded_memories, layout, lexical, rows, snapshot, wording
+from memory.recall.ranking import corpus, layout, lexical, rows, snapshot
 from memory.recall.ranking.corpus import Contents
 from memory.recall.ranking.snapshot import Snapshot, UnusableSnapshot, decode, encode
 from memory.runtime.metrics import Metrics
 
 # The modules that determine the content of a snapshot: if their source changes, snapshots are outdated.
-READING: tuple[ModuleType, ...] = (
-    corpus,
-    injection,
-    layout,
-    lexical,
-    encoded_memories,
-    model_of_memories,
-    rows,
-    snapshot,
-    wording,
-)
+READING = (corpus, injection, layout, lexical, model_of_memories, rows, snapshot)
 
 COUNTED = "kayak antidisestablishmentarianism $10,000 2026-01-31 Straßenbahnhaltestelle 北京烤鸭 años Zürich 🛶"
 
@@ -46,9 +34,7 @@ log = structlog.get_logger(__name__)
 
 
 def stamp_of(*, origin: VectorOrigin, tokens: Tokens | None = None) -> bytes:
-    """A hash of everything that a snapshot depends on besides its memories: the code, the embedding model,
-    and how `tokens` counts, measured with a few words.
-    """
+    """A hash of what a snapshot depends on besides its memories: code, embedding model, how `tokens` counts."""
     digest = hashlib.sha256(_code())
     counted = None if tokens is None else [tokens(word) for word in COUNTED.split()]
     digest.update(repr((origin, counted)).encode())
@@ -66,14 +52,7 @@ def _code() -> bytes:
 class SnapshotCodec:
     """One per process. Encoding and decoding run in the caller's `threads`."""
 
-    def __init__(
-        self,
-        snapshots: Snapshots,
-        *,
-        stamp: bytes,
-        metrics: Metrics,
-        tokens: Tokens | None = None,
-    ) -> None:
+    def __init__(self, snapshots: Snapshots, *, stamp: bytes, metrics: Metrics, tokens: Tokens | None = None) -> None:
         """`tokens`: that of the corpora that are stored."""
         self._snapshots = snapshots
         self._stamp = stamp

@@ -2,15 +2,14 @@
 
 All writes hold the user's lock, so `SnapshottingLedger` notices every change. A snapshot may lack a few changes, which
 readers fetch. A user's first snapshot is written soon, since the process may be killed at any time; later ones when
-many changes are missing, at intervals, and at the end of the process. Writes never wait for a snapshot, except for the
-erasure before a deletion.
+many changes are missing, at intervals, and at the end. Writes wait for no snapshot but its erasure before a deletion.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Collection
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -19,6 +18,7 @@ from memory.ports import LedgerWrite, Revision, UserLedger
 from memory.recall.working_set.snapshot_codec import SnapshotCodec
 from memory.recall.working_set.working_sets import UNSAVED_MAX, WorkingSets
 from memory.runtime.recent import Recent
+from memory.runtime.task_groups import pause_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,8 @@ class SnapshotTiming:
     soon: float = 0.5  # until a user's first snapshot in this process, or after many changes
     late: float = 60.0  # after the first change that the snapshot lacks; saving one occupies the store for 20 ms
     flush: float = 2.0  # at the end, for all that are due: well below the time that a process has to stop
-    rest_per_second: float = (
-        # Seconds of pause per second spent on a user's last snapshot: a large one takes at most a twentieth of a core.
-        20.0
-    )
+    # Of pause per second spent on a user's last snapshot: a large one takes at most a twentieth of a core.
+    rest_per_second: float = 20.0
 
 
 CHANGES_MAX = 300  # unsaved changes that end a pause: the ledger keeps the last thousand only
@@ -91,10 +89,7 @@ class SnapshotWriter:
         self._news.set()
 
     async def forgetting(self, user_id: str) -> None:
-        """Before a deletion: erase the user's snapshot. Raises `Unavailable`.
-
-        The set is loaded from the snapshot first, so that the next one need not be made from the store.
-        """
+        """Before a deletion: erase the snapshot, after loading it, as it saves a load. Raises `Unavailable`."""
         await self._sets.hold(user_id)
         await self._snapshots.erase(user_id)
 
@@ -116,12 +111,8 @@ class SnapshotWriter:
             seconds = None if first is None else self._due[first].at - loop.time()
             if first is not None and seconds is not None and seconds <= 0:
                 await self._save(first)
-                continue
-            try:
-                async with asyncio.timeout(seconds):
-                    await self._news.wait()
-            except TimeoutError:
-                continue
+            else:
+                await pause_before(self._news, seconds)
 
     async def _save(self, user_id: str) -> None:
         loop = asyncio.get_running_loop()
@@ -138,9 +129,6 @@ class SnapshottingLedger:
         self._ledger = ledger
         self._writer = writer
 
-    def write(self, user_id: str) -> AbstractAsyncContextManager[LedgerWrite]:
-        return self._held(user_id)
-
     async def revision(self, user_id: str) -> Revision:
         return await self._ledger.revision(user_id)
 
@@ -151,7 +139,7 @@ class SnapshottingLedger:
         return await self._ledger.changed_since(user_id, number)
 
     @asynccontextmanager
-    async def _held(self, user_id: str) -> AsyncIterator[LedgerWrite]:
+    async def write(self, user_id: str) -> AsyncIterator[LedgerWrite]:
         kept: _SnapshottingWrite | None = None
         try:
             async with self._ledger.write(user_id) as held:

@@ -3,6 +3,26 @@
 Changed memories are removed as soon as a change is known, and added again by a read that no write overlapped. The
 corpus is changed and laid out only under `edit_lock`, and only by tasks that a request cannot cancel, since a thread
 cannot be cancelled either. It must never block the loop for more than a few milliseconds, whatever its size.
+
+| state   | what comes                                          | what happens                               | next    |
+|---------|-----------------------------------------------------|--------------------------------------------|---------|
+| ABSENT  | a request of the user, or a write                   | their snapshot is read                     | OPENING |
+| OPENING | it was read                                         | the set is held, as of the snapshot        | HELD    |
+| OPENING | there is none that can be used                      | a request: the set waits to be loaded      | WAITING |
+| OPENING | there is none that can be used                      | a write: nothing                           | ABSENT  |
+| WAITING | its turn has come, and no chat searches the store   | all is read, laid out, held, and saved     | HELD    |
+| WAITING | it is too large, or the store is down               | the load ends                              | RESTING |
+| RESTING | a request                                           | the store is searched                      | RESTING |
+| RESTING | its time is over                                    | nothing                                    | ABSENT  |
+| HELD    | the ledger names memories that changed              | they are taken out                         | BEHIND  |
+| BEHIND  | they were read again, and nobody wrote meanwhile    | they are put in as they are now            | HELD    |
+| BEHIND  | the store is down, or somebody writes all the time  | what is left serves on                     | BEHIND  |
+| BEHIND  | the ledger no longer knows what changed, or a fault | the set goes, and its snapshot where stale | ABSENT  |
+| BEHIND  | it is too large by now                              | the set and its snapshot go                | RESTING |
+| (held)  | other sets need the room                            | the set goes                               | ABSENT  |
+
+While it rests a set that is held serves on. Where a user's set stands is read off what is kept for them
+(`WorkingSets.state_of`), never written down beside it.
 """
 
 from __future__ import annotations
@@ -12,12 +32,14 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import TypeVar
 
 from memory.errors import Unavailable
 from memory.model import MemoryStatus, Record
 from memory.ports import MemoryStore, Revision, UserLedger
 from memory.recall.ranking.corpus import Contents, Corpus
+from memory.recall.ranking.features import TextFeatures
 from memory.recall.working_set.loader import TooFarBehind
 
 NEVER_RECALLED = (MemoryStatus.ARCHIVED, MemoryStatus.RAW)
@@ -28,6 +50,17 @@ CATCH_UP_SECONDS_MAX = 5.0  # with a user who is written to continuously; then a
 PAUSE_SECONDS = 0.005  # between two checks of a user who is being written to: a write takes 10 to 100 ms
 
 Result = TypeVar("Result")
+
+
+class SetState(Enum):
+    """What is held of a user, by the table above."""
+
+    ABSENT = auto()
+    OPENING = auto()
+    WAITING = auto()
+    RESTING = auto()
+    HELD = auto()  # as of its revision, which is all that we heard of
+    BEHIND = auto()  # without what changed since
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +74,13 @@ class WorkingSetSources:
 
 @dataclass(slots=True, eq=False)
 class Prefetch:
-    """A request of a user has arrived: `task` loads and refreshes their set in the background.
+    """A request of a user has arrived."""
 
-    `revision`: the ledger's when the request came; None if it was not asked. `written`: that which the set has to
-    reach; None while the ledger has not answered. `of_project`: the same for the set of a shared project, which the
-    request uses as well.
-    """
-
-    task: asyncio.Task[None] = field(init=False)
-    revision: Revision | None = None
-    written: int | None = None
-    of_project: Prefetch | None = None
+    task: asyncio.Task[None] = field(init=False)  # loads and refreshes their set in the background
+    revision: Revision | None = None  # the ledger's when the request came; None if it was not asked
+    written: int | None = None  # the revision that the set has to reach; None while the ledger has not answered
+    reading: TextFeatures | None = None  # of the question's words, once they are read
+    of_project: Prefetch | None = None  # the same for the set of a shared project, which the request uses as well
 
 
 @dataclass(slots=True, eq=False)
@@ -144,7 +173,6 @@ class WorkingSet:
 
 
 def last_even(revision: Revision) -> int:
-    """The last even revision."""
     return revision.number - revision.number % 2
 
 
@@ -157,5 +185,4 @@ def _add_in_batches(corpus: Corpus, records: Sequence[Record]) -> None:
 
 def _prepared(corpus: Corpus) -> int:
     """Lay it out; returns its size in bytes."""
-    corpus.prepare()
     return corpus.size_bytes

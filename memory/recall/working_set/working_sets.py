@@ -5,12 +5,10 @@ the chat that missed it (`loader`). It is never older than the last write that h
 request asks the ledger for the user's revision, a sequence lock that is odd during a write, and fetches only the
 changed memories. Those are removed from the set as soon as a change is known, until a read that no write overlapped; a
 request that cannot wait uses the others, and nobody ever sees half of a write, or forgotten memories. If the store is
-down, the set is used all the same. If the ledger is down, it is not, since memories may have been forgotten: the store
-is searched.
+down, the set is used all the same. If the ledger is down, the store is searched: memories may have been forgotten.
 
 The event loop is never blocked for more than a few milliseconds, whatever the size of a set. The total size is bounded:
-the least recently used set is evicted, and users with too many memories have no set. `states` has the table of a set's
-states.
+the least recently used set is evicted, and users with too many memories have no set. `SetState` has the table.
 """
 
 from __future__ import annotations
@@ -32,8 +30,7 @@ from memory.recall.ranking.corpus import Corpus
 from memory.recall.working_set.corpus_memories import CorpusMemories
 from memory.recall.working_set.loader import LoadQueue, TooFarBehind, TooLarge, outcome_of, report
 from memory.recall.working_set.snapshot_codec import SnapshotCodec
-from memory.recall.working_set.states import SetState
-from memory.recall.working_set.working_set import Prefetch, WorkingSet, WorkingSetSources, last_even
+from memory.recall.working_set.working_set import Prefetch, SetState, WorkingSet, WorkingSetSources, last_even
 from memory.runtime.gc_freeze import SPARE_BYTES, freeze_live_objects, keep_freed_memory, preallocate
 from memory.settings import WorkingSetSettings
 
@@ -51,25 +48,11 @@ _DEFAULTS = WorkingSetSettings()
 
 @dataclass(frozen=True, slots=True)
 class WorkingSetLimits:
-    """`memories_max`: per user; `bytes_max`: of all sets; `patience` of a chat and `search_patience` of a search,
-    seconds.
-    """
-
-    memories_max: int = _DEFAULTS.user_memories_max
-    bytes_max: int = _DEFAULTS.total_mib << 20
-    patience: float = _DEFAULTS.patience_ms / 1000
-    search_patience: float = 20.0  # as long as a large user's first load takes
+    memories_max: int = _DEFAULTS.user_memories_max  # per user
+    bytes_max: int = _DEFAULTS.total_mib << 20  # of all sets
+    patience: float = _DEFAULTS.patience_ms / 1000  # seconds, of a chat
+    search_patience: float = 20.0  # of a search: as long as a large user's first load takes
     preallocates: bool = False  # chats wait for this process, so that memory for the next set is allocated in advance
-
-
-@dataclass(frozen=True, slots=True)
-class CorpusShape:
-    """What corpora depend on: the `dimension` of vectors. `tokens` counts
-    each memory's line once for all notes.
-    """
-
-    dimension: int
-    tokens: Tokens | None = None
 
 
 class WorkingSets:
@@ -80,27 +63,24 @@ class WorkingSets:
         *,
         store: MemoryStore,
         ledger: UserLedger,
-        shape: CorpusShape,
+        dimension: int,
+        tokens: Tokens | None = None,
         limits: WorkingSetLimits | None = None,
         snapshots: SnapshotCodec | None = None,
     ) -> None:
-        """Without `snapshots`, none are used."""
+        """`dimension`: of vectors. `tokens`: counts each memory's line once for all notes."""
         self._ledger = ledger
-        self._shape = shape
+        self._dimension = dimension
+        self._tokens = tokens
         self._limits = limits or WorkingSetLimits()
         self._snapshots = snapshots
         self._sets: OrderedDict[str, WorkingSet] = OrderedDict()
-        self._loads = LoadQueue(
-            store=store,
-            ledger=ledger,
-            memories_max=self._limits.memories_max,
-            keep=self._loaded,
-            start=self._start,
-        )
+        most = self._limits.memories_max
+        self._loads = LoadQueue(store=store, ledger=ledger, memories_max=most, keep=self._loaded, start=self._start)
         self._preallocating: asyncio.Task[None] | None = None  # until it has started
         self._spare_used = 0  # bytes of sets that came since, or grew
         self._opening: dict[str, asyncio.Task[None]] = {}
-        self._bytes = 0
+        self.size_bytes = 0  # estimated, of all sets
         self._unfrozen = 0  # loaded memories that the garbage collector still visits
         self._running: set[asyncio.Task[None]] = set()
         self._tasks = asyncio.TaskGroup()
@@ -122,13 +102,7 @@ class WorkingSets:
         await self._tasks.__aexit__(None, None, None)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    @property
-    def size_bytes(self) -> int:
-        """The estimated size of all sets."""
-        return self._bytes
-
     def state_of(self, user_id: str) -> SetState:
-        """The state of the user's set."""
         one = self._sets.get(user_id)
         if one is not None:
             return SetState.HELD if one.revision == one.known_revision else SetState.BEHIND
@@ -142,22 +116,24 @@ class WorkingSets:
         """A chat without a corpus searches the store: nothing is loaded meanwhile."""
         return self._loads.searching()
 
-    def prefetch(self, user_id: str, revision: Revision | None = None) -> Prefetch:
-        """A request of this user has arrived: load the set and find out which writes came before it, in the
-        background, and pass the result to `corpus`. `revision`: the ledger's now, if it is known.
+    def prefetch(self, user_id: str, revision: Revision | None = None, *, waits: bool = False) -> Prefetch:
+        """A request of this user has arrived: in the background, load the set and find out which writes came before.
+
+        `corpus` takes the result. `revision`: the ledger's now, if it is known.
         """
-        return self._prefetch(user_id, waits=False, revision=revision)
+        prefetch = Prefetch(revision)
+        prefetch.task = self._start(self._made_current(user_id, prefetch, waits=waits))
+        return prefetch
 
     async def corpus(
         self, user_id: str, *, waits: bool = False, prefetch: Prefetch | None = None, seconds: float = math.inf
     ) -> Corpus | None:
         """All memories of the user as of now, or of `prefetch`; None while they are not loaded, or might be older.
 
-        `waits`: load them first. A chat waits `seconds` at most. Use the corpus before the next await: after it,
-        somebody else may be changing it. Never raises.
+        `waits`: load them first. A chat waits `seconds` at most. Somebody else may change it after the next await.
         """
         ends_at = asyncio.get_running_loop().time() + seconds
-        prefetch = prefetch or self._prefetch(user_id, waits=waits)
+        prefetch = prefetch or self.prefetch(user_id, waits=waits)
         await _waited_for(prefetch.task, ends_at)
         while (one := self._sets.get(user_id)) is not None and not one.is_rankable:  # without the changed memories
             if not await _waited_for(self._start(self._lay_out(one)), ends_at):
@@ -170,17 +146,10 @@ class WorkingSets:
         if self._snapshots is None and user_id not in self._sets:
             return None  # loading a large user's set costs more than the lookup
         corpus = await self.corpus(user_id, waits=True, seconds=LEARNING_PATIENCE_SECONDS)
-        # Otherwise changed memories are missing.
-        if corpus is None or self.state_of(user_id) is not SetState.HELD:
+        if corpus is None or self.state_of(user_id) is not SetState.HELD:  # changed memories are missing
             return None
-        if revision is not None and self._sets[user_id].revision != revision:
-            return None
-        return CorpusMemories(user_id, corpus)
-
-    def _prefetch(self, user_id: str, *, waits: bool, revision: Revision | None = None) -> Prefetch:
-        prefetch = Prefetch(revision)
-        prefetch.task = self._start(self._made_current(user_id, prefetch, waits=waits))
-        return prefetch
+        is_wanted = revision is None or self._sets[user_id].revision == revision
+        return CorpusMemories(user_id, corpus) if is_wanted else None
 
     async def _made_current(self, user_id: str, prefetch: Prefetch, *, waits: bool) -> None:
         one = await self._present(user_id, waits=waits)
@@ -232,7 +201,7 @@ class WorkingSets:
     async def _open(self, user_id: str) -> None:
         found = await self._snapshots.read(user_id, self._threads) if self._snapshots is not None else None
         if found is not None and user_id not in self._sets:
-            one = self._made(user_id, found.corpus, found.revision)
+            one = WorkingSet(user_id, found.corpus, found.revision, self._sources, self._resized)
             one.known_revision = one.saved = found.revision
             one.size_bytes = found.corpus.size_bytes
             one.is_laid_out = True
@@ -293,17 +262,12 @@ class WorkingSets:
 
     # Loading
 
-    def _made(self, user_id: str, corpus: Corpus, revision: int) -> WorkingSet:
-        return WorkingSet(user_id, corpus, revision, self._sources, self._resized)
-
     async def _loaded(self, user_id: str, started: Revision, records: Sequence[Record]) -> None:
         """Create a set from the loaded records, after fetching what changed meanwhile."""
-        shape = self._shape
-        corpus = Corpus(dimension=shape.dimension, tokens=shape.tokens)
-        one = self._made(user_id, corpus, last_even(started))
+        corpus = Corpus(dimension=self._dimension, tokens=self._tokens)
+        one = WorkingSet(user_id, corpus, last_even(started), self._sources, self._resized)
         await one.change(records=records)
-        await one.catch_up()
-        self._refuse_too_large(one)
+        await self._catch_up(one)
         self._hold(one)
         self._saved(one)
         self._unfrozen += len(records)
@@ -335,9 +299,6 @@ class WorkingSets:
 
     async def _catch_up(self, one: WorkingSet) -> None:
         await one.catch_up()
-        self._refuse_too_large(one)
-
-    def _refuse_too_large(self, one: WorkingSet) -> None:
         if len(one.corpus) > self._limits.memories_max:
             raise TooLarge
 
@@ -356,23 +317,23 @@ class WorkingSets:
         if (before := self._sets.get(one.user_id)) is not None:
             self._drop(before)
         self._sets[one.user_id] = one
-        self._bytes += one.size_bytes
+        self.size_bytes += one.size_bytes
         self._preallocate_soon(one.size_bytes)
         self._make_room()
 
     def _drop(self, one: WorkingSet) -> None:
         if self._holds(one):
             del self._sets[one.user_id]
-            self._bytes -= one.size_bytes
+            self.size_bytes -= one.size_bytes
 
     def _resized(self, one: WorkingSet, more: int) -> None:
         if self._holds(one):
-            self._bytes += more
+            self.size_bytes += more
             self._preallocate_soon(max(more, 0))
             self._make_room()
 
     def _make_room(self) -> None:
-        while self._bytes > self._limits.bytes_max and len(self._sets) > 1:
+        while self.size_bytes > self._limits.bytes_max and len(self._sets) > 1:
             self._drop(next(iter(self._sets.values())))
 
     def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:

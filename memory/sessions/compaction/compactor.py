@@ -17,9 +17,9 @@ from memory.chat.exchanges import Exchange, exchanges_of
 from memory.errors import NotRecordable, Unavailable
 from memory.model import Claim, CompactedState, Conversation, HistorySegment, Message, Role, Scope, Turn
 from memory.ports import CompactedStates, ResentHistory, StatementReader, Tokens
-from memory.ports.writing import GroundedWriter
+from memory.ports.reading import GroundedWriter
 from memory.runtime.task_groups import ErrorBoundary
-from memory.runtime.telemetry import Telemetry
+from memory.runtime.tracing import Telemetry
 from memory.sessions.compaction.cuts import NO_CUT, STATE_TOKENS_MAX, Cut, due_cuts, message_sizes
 from memory.sessions.compaction.sentence_kinds import SentenceKind
 from memory.sessions.compaction.sentences import Sentences, opening_of, segment_of, users_messages
@@ -105,7 +105,14 @@ class Compactor:
 
     async def _make(self, history: ResentHistory) -> str:
         last, state = _known(history)
-        cuts = await asyncio.to_thread(self._cuts, history, last)
+        due = due_cuts(
+            history.conversation,
+            clean=history.clean_cuts(),
+            last=last,
+            threshold_tokens=self._threshold_tokens,
+            tokens=self._parts.tokens,
+        )
+        cuts = await asyncio.to_thread(list, due)
         if not cuts:
             return "not_due"
         key = history.keys[cuts[-1].made_at]
@@ -116,17 +123,6 @@ class Compactor:
         assert state is not None
         await self._parts.states.keep(history.scope.user_id, key, state, made_at=history.asked_at)
         return "made"
-
-    def _cuts(self, history: ResentHistory, last: Cut) -> list[Cut]:
-        return list(
-            due_cuts(
-                history.conversation,
-                clean=history.clean_cuts(),
-                last=last,
-                threshold_tokens=self._threshold_tokens,
-                tokens=self._parts.tokens,
-            )
-        )
 
     async def _next(
         self, history: ResentHistory, state: CompactedState | None, cut: Cut, *, is_last: bool

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from memory.chat.completions import SYSTEM_ROLES
+from memory.chat.api_shape import SYSTEM_ROLES
 from memory.model import Conversation, Message, Role
 from memory.ports import Tokens
 

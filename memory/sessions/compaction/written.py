@@ -13,9 +13,9 @@ from pathlib import Path
 
 from memory.chat.exchanges import Exchange
 from memory.language import content_words, is_denied
-from memory.language.specific_words import plain_words, specific_words
+from memory.language.content import plain_words, specific_words
 from memory.model import Claim, HistorySegment, Role, StateItem, StateItemKind
-from memory.ports.writing import GroundedSentence, WritingTask
+from memory.ports.reading import GroundedSentence, WritingTask
 from memory.sessions.compaction.sentence_kinds import SentenceKind
 from memory.sessions.compaction.sentences import (
     ITEM_CHARACTERS_MAX,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from memory.chat.plain_lines import on_one_line
-from memory.language.grounding import adds_nothing
+from memory.language.restating import adds_nothing
 from memory.model import Message, Role, Turn
 from memory.sessions.compaction.sentences import shortened
 from memory.sessions.summaries.salient_sentences import SummaryText, user_messages

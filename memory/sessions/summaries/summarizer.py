@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
@@ -19,15 +19,13 @@ from memory.model import DueSession, SessionSummary, Turn
 from memory.ports import (
     ChatModel,
     Embedder,
-    NoOptOuts,
     OptOuts,
     SessionSummaries,
     StatementReader,
     SummaryQueue,
     Tokens,
 )
-from memory.runtime.task_groups import pause_before
-from memory.runtime.telemetry import Telemetry
+from memory.runtime.tracing import Telemetry
 from memory.sessions.compaction.sentences import Sentences
 from memory.sessions.summaries import prose
 from memory.sessions.summaries.salient_sentences import (
@@ -38,7 +36,6 @@ from memory.sessions.summaries.salient_sentences import (
     wanted_turns,
 )
 
-POLL_SECONDS = 1.0
 SESSIONS_PER_POLL_MAX = 4  # of different users
 TURNS_MAX = 60  # of a session, the last: about 10 ms each for the trained reader
 RETRY_SECONDS = 60.0  # doubled with each try
@@ -64,21 +61,17 @@ class SummaryWriter:
 
 @dataclass(frozen=True, slots=True)
 class SummarizerParts:
-    """`reader`: the one that needs no server."""
+    """`reader`: the one that needs no server. `idle_seconds`: after them a session is over. `turns_min`: turns of
+    substance of a session with a summary.
+    """
 
     summaries: KeptSummaries
     reader: StatementReader
     embedder: Embedder
     tokens: Tokens
     sentences: Sentences
+    opt_outs: OptOuts  # their sessions get none
     writer: SummaryWriter | None = None
-    opt_outs: OptOuts = field(default_factory=NoOptOuts)  # their sessions get none
-
-
-@dataclass(frozen=True, slots=True)
-class SummaryLimits:
-    """`idle_seconds`: after them a session is over. `turns_min`: turns of substance of a session with a summary."""
-
     idle_seconds: float = 1_800.0
     turns_min: int = 2  # one is its own summary
 
@@ -86,23 +79,17 @@ class SummaryLimits:
 class Summarizer:
     """Any number of processes may run one: they only repeat each other's work."""
 
-    def __init__(self, parts: SummarizerParts, *, limits: SummaryLimits, telemetry: Telemetry) -> None:
+    def __init__(self, parts: SummarizerParts, telemetry: Telemetry) -> None:
         self._parts = parts
-        self._limits = limits
         self._clock = telemetry.clock
         self._outcomes = telemetry.metrics.summaries
         self._is_broken = False
-
-    async def run(self, until: asyncio.Event) -> None:
-        while not until.is_set():
-            await self.work()
-            await pause_before(until, POLL_SECONDS)
 
     async def work(self) -> int:
         """One round: returns the number of sessions looked at."""
         try:
             due = await self._parts.summaries.due(
-                now=self._clock(), idle_seconds=self._limits.idle_seconds, limit=SESSIONS_PER_POLL_MAX
+                now=self._clock(), idle_seconds=self._parts.idle_seconds, limit=SESSIONS_PER_POLL_MAX
             )
         except FAULTS as error:
             self._report(type(error).__name__)
@@ -133,7 +120,7 @@ class Summarizer:
         claims = await parts.reader.read(turns, context=[])
         turns = await asyncio.to_thread(wanted_turns, turns, claims)
         text, made_by = None, parts.reader.name
-        if sum(map(has_substance, turns)) >= self._limits.turns_min:
+        if sum(map(has_substance, turns)) >= parts.turns_min:
             text = await asyncio.to_thread(salient_text, turns, claims, sentences=parts.sentences, tokens=parts.tokens)
         if text is None:
             return "no_substance" if await parts.summaries.put(session, None, None) else "overtaken"

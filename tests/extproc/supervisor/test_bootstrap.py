@@ -11,7 +11,6 @@ from typing import Any
 
 import httpx
 import pytest
-from bare_envoy import render_bare
 from msgspec.structs import replace
 from product import eventually
 from served_app import free_port
@@ -24,7 +23,7 @@ from extproc.supervisor.bootstrap import EnvoyPlan, render, render_unchecked, te
 from memory.errors import BadSetting
 from memory.model import CHAT_BYTES_MAX
 from memory.settings import IdentitySettings, JwtSettings, MemorySettings, Settings, UpstreamSignal
-from memory.settings.tracing import TracingSettings
+from memory.settings.switches import TracingSettings
 
 SOCKETS = (Path("/run/f-0.sock"), Path("/run/f-1.sock"))
 INLINE = JwtSettings(issuer="https://login.example", audiences=("chat",), jwks=TokenIssuer().key_set())
@@ -91,18 +90,6 @@ def test_envoy_accepts_what_we_render_and_up_starts_with_the_same(changes: dict[
     assert accepted(checked, tmp_path) == ""
 
 
-@pytest.mark.parametrize("changes", PLANS[:2], ids=["plain", "tls"])
-def test_envoy_accepts_what_we_render_without_memory_and_has_no_trace_of_us(
-    changes: dict[str, Any], tmp_path: Path
-) -> None:
-    bare = render_bare(plan(**changes))
-    assert accepted(bare, tmp_path) == ""
-    assert b"ext_proc" not in bare
-    assert b"x-memory-status" not in bare
-    assert b'/v1/chat/completions"' in bare
-    assert set(clusters(bare)) <= {"upstream", "trace_collector"}
-
-
 def managers(rendered: bytes) -> list[dict[str, Any]]:
     """The connection managers: that of trusted peers, and everybody else's."""
     [listener] = json.loads(rendered)["staticResources"]["listeners"]
@@ -144,13 +131,6 @@ def test_signals_are_seen_by_the_injecting_filter_alone_and_kept_by_trusted_peer
     assert removed(others) - removed(trusted) == {"x-authz-user-id", "x-a", "x-b"}
 
 
-def test_every_filter_process_is_an_endpoint_of_both_roles() -> None:
-    for role in ("memory_inject", "memory_observe"):
-        [locality] = clusters(plain())[role]["loadAssignment"]["endpoints"]
-        paths = [one["endpoint"]["address"]["pipe"]["path"] for one in locality["lbEndpoints"]]
-        assert paths == ["/run/f-0.sock", "/run/f-1.sock"]
-
-
 def test_a_draining_filter_waits_for_the_interval_that_envoy_was_given() -> None:
     [check] = clusters(plain())["memory_inject"]["healthChecks"]
     assert check["interval"] == check["noTrafficInterval"] == f"{CHECK_INTERVAL_SECONDS}s".replace(".5s", ".500s")
@@ -177,14 +157,6 @@ def test_the_upstream_url_decides_discovery_port_and_path(
     assert (socket_address["address"], socket_address["portValue"]) == (address, port)
     assert f'"{path}/v1/chat/completions"'.encode() in rendered
     assert ("transportSocket" in upstream) == url.startswith("https")
-
-
-def test_an_https_upstream_must_prove_its_name() -> None:
-    context = clusters(render(plan(upstream="https://models.example")))["upstream"]["transportSocket"]["typedConfig"]
-    assert context["sni"] == "models.example"
-    validation = context["commonTlsContext"]["validationContext"]
-    assert validation["matchTypedSubjectAltNames"] == [{"sanType": "DNS", "matcher": {"exact": "models.example"}}]
-    assert Path(validation["trustedCa"]["filename"]).is_file()
 
 
 def test_filters_by_name_are_resolved_and_called_with_the_secret_of_the_environment() -> None:

@@ -34,9 +34,9 @@ from memory.adapters.milvus.store import MilvusStore
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.model import TurnStatus
-from memory.processes.clock_findings import clock_finding
 from memory.processes.composition import SYSTEM_CLOCK
 from memory.processes.disk_findings import file_system_of
+from memory.processes.doctor_checks import clock_finding
 from memory.processes.findings import Finding, Level
 from memory.runtime.metrics import Metrics
 from memory.runtime.release import RUNNING, Release

@@ -47,7 +47,7 @@ class Run:
         self.broken_by_restart: set[str] = set()  # from when the first part has ended for its restart
         self.parts = {name: Part() for name in names}
         self.restart = RollingRestart(
-            {name: (None, part) for name, part in self.parts.items()},  # type: ignore[misc]
+            self.parts,  # type: ignore[arg-type]
             missing=self.missing,
             forget=self.ended.append,
             data_dir=folder,

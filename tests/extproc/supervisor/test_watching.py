@@ -22,9 +22,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from extproc.supervisor import probes, process_specs
-from extproc.supervisor.listener_watch import REFUSALS_MIN, SILENT_LOOKS_MIN, ListenerSign, ListenerWatch
 from extproc.supervisor.locks_and_ports import reserve_port
 from extproc.supervisor.metrics_endpoint import AggregatedMetrics, forget_process, metrics_served
+from extproc.supervisor.probes import REFUSALS_MIN, SILENT_LOOKS_MIN, ListenerSign, ListenerWatch
 from extproc.supervisor.process_specs import Ports, RunPaths
 from memory.cli import main
 from memory.runtime.metrics import Metrics
@@ -210,14 +210,14 @@ def planned(
 ) -> dict[str, process_specs.ProcessSpec]:
     place = RunPaths(folder=tmp_path, data=tmp_path)
     told = process_specs.settings_of_run(settings, place, ports)
-    return {one.command.name: one for one in process_specs.process_specs(told, place, ports, owns_store=owns_store)}
+    return {one.name: one for one in process_specs.process_specs(told, place, ports, owns_store=owns_store)}
 
 
 def test_there_are_as_many_filters_and_workers_as_asked_for_each_filter_on_its_own_socket(tmp_path: Path) -> None:
     plan = planned(Settings(upstream="http://127.0.0.1:8000", filters=3, workers=2), tmp_path)
     several = [name for name in plan if name.startswith(("filter", "worker"))]
     assert sorted(several) == ["filter-0", "filter-1", "filter-2", "worker-0", "worker-1"]
-    assert len({plan[f"filter-{number}"].command.argv for number in range(3)}) == 3
+    assert len({plan[f"filter-{number}"].argv for number in range(3)}) == 3
 
 
 def test_what_somebody_else_serves_is_not_started(tmp_path: Path) -> None:
@@ -234,16 +234,16 @@ def test_the_secret_between_envoy_and_the_api_is_new_each_time_and_for_those_alo
     secrets = {process_specs.settings_of_run(Settings(), place, PORTS).edge_secret for _ in range(3)}
     assert len(secrets) == 3
     plan = planned(Settings(), tmp_path)
-    assert plan["envoy"].command.environment["MEMPROXY_EDGE_SECRET"]
-    assert "MEMPROXY_EDGE_SECRET" not in plan["milvus"].command.environment
-    assert plan["envoy"].command.environment["MEMPROXY_EDGE_SECRET"] not in repr(plan)
+    assert plan["envoy"].environment["MEMPROXY_EDGE_SECRET"]
+    assert "MEMPROXY_EDGE_SECRET" not in plan["milvus"].environment
+    assert plan["envoy"].environment["MEMPROXY_EDGE_SECRET"] not in repr(plan)
 
 
 def test_no_part_gets_the_token_of_the_tools(tmp_path: Path) -> None:
     place = RunPaths(folder=tmp_path, data=tmp_path)
     settings = process_specs.settings_of_run(msgspec.structs.replace(Settings(), token="mpt_secret"), place, PORTS)
     plan = planned(settings, tmp_path)
-    assert "mpt_secret" not in " ".join(value for part in plan.values() for value in part.command.environment.values())
+    assert "mpt_secret" not in " ".join(value for part in plan.values() for value in part.environment.values())
 
 
 def test_what_a_request_needs_is_stopped_before_what_it_stands_on(tmp_path: Path) -> None:

@@ -9,11 +9,18 @@ import httpx
 import pytest_asyncio
 from api_parts import ANN, api_of
 from library_parts import Parts, library_parts
+from project_world import ProjectWorld, project_world
 
 
 @pytest_asyncio.fixture
 async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
     async with library_parts(tmp_path) as built:
+        yield built
+
+
+@pytest_asyncio.fixture
+async def world(tmp_path: Path) -> AsyncIterator[ProjectWorld]:
+    async with project_world(tmp_path) as built:
         yield built
 
 

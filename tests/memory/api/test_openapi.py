@@ -35,30 +35,13 @@ from memory.runtime.metrics import Metrics
 from memory.service.requests import NewMemory
 
 CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
-    response_headers_conformance,
+    *(not_a_server_error, status_code_conformance, content_type_conformance),
+    *(response_schema_conformance, response_headers_conformance),
 ]
-EXPLORING = settings(
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
+EXPLORING = settings(deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 EXAMPLES = 2  # of each operation in each way
-KNOWN = {
-    "memories": "m1",
-    "operator": "one",
-    "turns": "id-000001",
-    "receipts": "r1",
-    "sessions": "s1",
-    "conversations": "s1",
-    "messages": "x1",
-    "erasures": "e1",
-    "projects": "p1",
-}
+KNOWN = {"memories": "m1", "operator": "one", "turns": "id-000001", "receipts": "r1", "sessions": "s1"}
+KNOWN |= {"conversations": "s1", "messages": "x1", "erasures": "e1", "projects": "p1"}
 PROJECTS = {"transferProject": "p2", "removeProjectMember": "p3"}  # of which these calls make something else
 INVITATIONS = {"acceptInvitation": "k1", "declineInvitation": "k2"}
 TURN = {"role": "user", "content": "I like tea"}

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from api_parts import BOB, add_one, assert_refused, kept
+from api_parts import BOB, ODD, add_one, assert_refused, kept, learn_all, tell
 from library_parts import NOW, Parts
 
 from memory.model import (
@@ -23,9 +23,6 @@ from memory.model import (
     TurnStatus,
 )
 from memory.service.requests import NewMemory
-
-ODD = "s 1/ü?#%2F"  # a session id as a client may choose it
-
 
 # Receipts
 
@@ -83,10 +80,8 @@ async def test_a_receipt_tells_signals_query_candidates_notes_and_timings(api: h
 async def test_somebody_else_s_receipt_looks_like_one_that_never_was(api: httpx.AsyncClient, parts: Parts) -> None:
     await receipt_for(parts)
     theirs = await api.get("/v1/memory/receipts/r1", headers=BOB)
-    never = await api.get("/v1/memory/receipts/never")
-    assert (theirs.status_code, never.status_code) == (404, 404)
-    assert theirs.json() == never.json()
-    assert theirs.json()["error"]["code"] == "not_found"
+    assert_refused(theirs, 404, "not_found")
+    assert theirs.json() == (await api.get("/v1/memory/receipts/never")).json()
 
 
 async def test_the_chat_of_a_receipt_is_shown_to_its_own_user(api: httpx.AsyncClient, parts: Parts) -> None:
@@ -98,8 +93,8 @@ async def test_the_chat_of_a_receipt_is_shown_to_its_own_user(api: httpx.AsyncCl
         ("You like tea.", "output", "t1", "s1"),
     ]
     theirs = await api.get("/v1/memory/receipts/r1/messages", headers=BOB)
-    never = await api.get("/v1/memory/receipts/never/messages")
-    assert (theirs.status_code, never.status_code, theirs.json()) == (404, 404, never.json())
+    assert_refused(theirs, 404)
+    assert theirs.json() == (await api.get("/v1/memory/receipts/never/messages")).json()
     await api.delete("/v1/memory/turns/t1")
     assert (await api.get("/v1/memory/receipts/r1/messages")).status_code == 404
 
@@ -107,17 +102,14 @@ async def test_the_chat_of_a_receipt_is_shown_to_its_own_user(api: httpx.AsyncCl
 # Summaries of sessions
 
 
-async def tell(parts: Parts, turn_id: str, text: str, *, session: str = "s1", receipt: str = "") -> None:
+async def taught(parts: Parts, turn_id: str, text: str, *, session: str = "s1", receipt: str = "") -> None:
     """A turn that is learnt."""
-    scope = Scope("ann", session_id=session)
-    turn = Turn(turn_id, scope, parts.now, (Message("user", text),), TurnStatus.CLOSED, receipt_id=receipt)
-    await parts.turn_log.append(turn)
-    while (lease := await parts.lease()) is not None:
-        await parts.learn(lease)
+    await tell(parts, turn_id, text, session=session, receipt=receipt)
+    await learn_all(parts)
 
 
 async def test_a_session_is_ended_and_shown_with_its_summary(parts: Parts, api: httpx.AsyncClient) -> None:
-    await tell(parts, "t1", "I want to buy a boat", session=ODD)
+    await taught(parts, "t1", "I want to buy a boat", session=ODD)
     path = f"/v1/sessions/{quote(ODD, safe='')}"
     before = (await api.get(path)).json()
     assert (before["status"], before["summary"]) == ("open", None)
@@ -134,20 +126,20 @@ async def test_a_session_is_ended_and_shown_with_its_summary(parts: Parts, api: 
 
 
 async def test_a_session_of_somebody_else_cannot_be_ended(parts: Parts, api: httpx.AsyncClient) -> None:
-    await tell(parts, "t1", "I want to buy a boat")
+    await taught(parts, "t1", "I want to buy a boat")
     assert_refused(await api.post("/v1/sessions/s1/end", headers=BOB), 404, "not_found")
     assert_refused(await api.post("/v1/memory/sessions/s9/end"), 404, "not_found")
     assert not await parts.summaries.is_ended("ann", "s1")
 
 
 async def test_a_note_with_a_summary_is_explained(parts: Parts, api: httpx.AsyncClient) -> None:
-    await tell(parts, "t1", "I want to buy a boat")
+    await taught(parts, "t1", "I want to buy a boat")
     (due,) = await parts.summaries.due(now=NOW + 9_999, idle_seconds=1, limit=9)
     made = SessionSummary("ann", "s1", 1, "A boat", "for beginners", NOW, NOW, ("t1",))
     await parts.summaries.put(due, made, None)
     note = CarriedNote(before=0, memory_ids=(made.id, "m9"), tokens=9, is_new=True)
     await kept(parts, Receipt("r1", "ann", NOW, RecallStatus.USED, "summary", notes=(note,)))
-    await tell(parts, "t2", "What did we talk about?", session="s2", receipt="r1")
+    await taught(parts, "t2", "What did we talk about?", session="s2", receipt="r1")
     (given,) = (await api.get("/v1/sessions/s2")).json()["notes"]
     contents = {memory["id"]: memory["content"] for memory in given["memories"]}
     assert contents == {made.id: "A boat: for beginners", "m9": None}

@@ -6,7 +6,6 @@ An export has what the caller has in exactly that project, and what its members 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +24,6 @@ from memory.model.raw_words import rows_of
 RED = {"project_id": "red"}
 LINES = {"content-type": "application/x-ndjson"}
 SECRETS = {"owner_only": "the kestrel badge", "members": "the kestrel launch", "public": "the kestrel hotline"}
-
-
-@pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[ProjectWorld]:
-    async with project_world(tmp_path) as built:
-        yield built
 
 
 # Erasure
@@ -84,9 +77,8 @@ async def test_it_is_known_to_its_user_alone_who_names_the_project(api: httpx.As
     of_user = (await api.delete("/v1/memory/everything")).json()["erasure_id"]
     assert_refused(await api.get(f"/v1/memory/erasures/{of_user}", params=RED), 404)
     for project in ("", " red", "red\n"):
-        for call in (api.delete("/v1/memory/everything", params={"project_id": project}),
-                     api.get(path, params={"project_id": project})):  # fmt: skip
-            assert_refused(await call, 400)
+        for method, asked in ("DELETE", "/v1/memory/everything"), ("GET", path):
+            assert_refused(await api.request(method, asked, params={"project_id": project}), 400)
 
 
 async def test_deleting_a_project_has_its_files_rewritten(api: httpx.AsyncClient, parts: Parts) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from project_world import ProjectWorld, project_world
 
 from memory.model import MemoryStatus
@@ -22,12 +20,6 @@ OWNER, OUTSIDER = "olga", "xena"
 EVERYBODY = (OUTSIDER, *MEMBERS, OWNER)
 SECRETS = {"owner_only": "the kestrel badge opens the vault", "members": "the kestrel launch is on Friday",
            "public": "the kestrel hotline is 4711"}  # fmt: skip
-
-
-@pytest_asyncio.fixture
-async def world(tmp_path: Path) -> AsyncIterator[ProjectWorld]:
-    async with project_world(tmp_path) as built:
-        yield built
 
 
 async def made(world: ProjectWorld, project: str = "apollo", **who: Any) -> None:
@@ -76,22 +68,18 @@ def writable(user: str, author: str, visibility: str) -> bool:
 
 async def seen(world: ProjectWorld, user: str) -> dict[str, set[str]]:
     """What each way of reading shows the user, as texts of memories."""
-    search = await world.call(
-        user, "POST", "/search", {"query": "kestrel", "project_id": "apollo", "limit": 100, "token_budget": 9999}
-    )
+    asked = {"query": "kestrel", "project_id": "apollo", "limit": 100, "token_budget": 9999}
+    search = await world.call(user, "POST", "/search", asked)
     listed = await world.call(user, "GET", "/projects/apollo/memories")
     private = await world.call(user, "GET", "?project_id=apollo")
     export = (await world.call(user, "GET", "/export")).text.splitlines()
+    chat = (await world.chat(user, "apollo", "What about the kestrel?")).splitlines()
     return {
         "search": {memory["content"] for memory in search.json()["memories"]},
         "list": {memory["content"] for memory in listed.json().get("memories", ())},
         "own": {memory["content"] for memory in private.json()["memories"]},
         "export": {line["memory"]["content"] for line in map(json.loads, export) if "memory" in line},
-        "chat": {
-            line
-            for line in (await world.chat(user, "apollo", "What about the kestrel?")).splitlines()
-            if "kestrel" in line
-        },
+        "chat": {line for line in chat if "kestrel" in line},
     }
 
 
@@ -244,14 +232,13 @@ async def test_a_project_of_nobody_stays_private_to_each_user(world: ProjectWorl
 
 async def test_a_memory_is_shared_and_taken_back_and_others_never_see_its_words(world: ProjectWorld) -> None:
     await made(world)
-    own = (
-        await world.call("ed", "POST", "", {"memories": [{"content": "we ship on Fridays", "session_id": "s"}]})
-    ).json()
-    refused = await world.call("ed", "PATCH", f"/{own['ids'][0]}", {"visibility": "members"})
-    assert refused.status_code == 400, "it belongs to no project"
-    both = {"visibility": "members", "content": "x", "project_id": "apollo"}
-    assert (await world.call("ed", "PATCH", f"/{own['ids'][0]}", both)).status_code == 400
-    shared = await world.call("ed", "PATCH", f"/{own['ids'][0]}", {"visibility": "members", "project_id": "apollo"})
+    said = {"memories": [{"content": "we ship on Fridays", "session_id": "s"}]}
+    (own,) = (await world.call("ed", "POST", "", said)).json()["ids"]
+    of_no_project = {"visibility": "members"}
+    sharing = of_no_project | {"project_id": "apollo"}
+    for refused in of_no_project, sharing | {"content": "x"}:
+        assert (await world.call("ed", "PATCH", f"/{own}", refused)).status_code == 400
+    shared = await world.call("ed", "PATCH", f"/{own}", sharing)
     shared_id = shared.json()["id"]
     assert shared.json()["session_id"] is None
     tag = (await world.call("vic", "GET", f"/{shared_id}")).headers["etag"]

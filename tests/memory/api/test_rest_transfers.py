@@ -13,7 +13,7 @@ from library_parts import Parts, library_parts
 
 from memory.model import Change, ChangeKind
 from memory.model.raw_words import raw_row_ids, rows_of
-from memory.model.turn_copies import copied_turn_id
+from memory.model.turns import copied_turn_id
 from memory.service import profiles
 from memory.service.imported_ids import imported_id
 from memory.service.transfers import LINE_BYTES_MAX
@@ -50,16 +50,14 @@ async def test_an_import_sets_no_more_profiles_than_a_user_may_have(
     content = HEADER + b"".join(json.dumps(line).encode() + b"\n" for line in lines)
     for _ in range(2):  # those that are set are no new ones
         assert_refused(await api.post("/v1/memory/import", content=content, headers=LINES), 400, "line 4: a user may")
-    assert [(await api.get("/v1/profile", params={"project_id": name})).status_code for name in ("red", "blue")] == [
-        200,
-        404,
-    ]
+    shown = [await api.get("/v1/profile", params={"project_id": name}) for name in ("red", "blue")]
+    assert [answer.status_code for answer in shown] == [200, 404]
 
 
 async def test_an_import_may_be_larger_than_other_bodies(api: httpx.AsyncClient, parts: Parts) -> None:
-    line = json.loads(b'{"kind":"memory","memory":{"user_id":"x","created_at":1,"updated_at":1,"said_at":1}}')
-    rows = [{**line["memory"], "id": f"m{n}", "content": f"{n} " + "x" * 7_000} for n in range(200)]
-    content = HEADER + b"".join(json.dumps(line | {"memory": row}).encode() + b"\n" for row in rows)
+    row = {"user_id": "x", "created_at": 1, "updated_at": 1, "said_at": 1}
+    rows = [row | {"id": f"m{n}", "content": f"{n} " + "x" * 7_000} for n in range(200)]
+    content = HEADER + b"".join(json.dumps({"kind": "memory", "memory": one}).encode() + b"\n" for one in rows)
     assert len(content) > 1 << 20
     answer = await api.post("/v1/memory/import", content=content, headers=LINES)
     assert answer.json()["stored"] == 200
@@ -106,11 +104,8 @@ async def test_the_conversation_record_goes_along_and_stays_deleted_where_it_was
     (tmp_path / "elsewhere").mkdir()
     async with library_parts(tmp_path / "elsewhere") as other, api_of(other, headers=BOB) as bob:
         counts = (await bob.post("/v1/memory/import", content=exported, headers=LINES)).json()
-        assert counts == {"stored": 1, "present": 0, "forgotten": 0, "profiles": 0} | NO_RECORD | {
-            "turns": 2,
-            "messages": 1,
-            "raw_words": 1,
-        }
+        recorded = {"turns": 2, "messages": 1, "raw_words": 1}
+        assert counts == {"stored": 1, "present": 0, "forgotten": 0, "profiles": 0} | NO_RECORD | recorded
         theirs, ours = [(await one.get("/v1/memory/messages/export")).text for one in (bob, api)]
         for one in (lease.turns[0].id, *(turn.id for turn in (await parts.lease() or lease).turns)):
             theirs = theirs.replace(copied_turn_id("bob", one), one)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_worlds import run
+from command_worlds import memories_of, run, told
 from hypothesis import given
 from hypothesis import strategies as st
 from library_parts import Parts
@@ -48,19 +47,17 @@ def file(tmp_path: Path) -> Path:
 
 def started(file: Path, url: str, *words: object) -> dict[str, Any]:
     named = ("--user-column", "email", "--content-template", TEMPLATE, "--created-at-column", "since")
-    counts: dict[str, Any] = json.loads(run("bootstrap", file, *named, "--api", url, "--json", *words).stdout)
-    return counts
+    return told("bootstrap", file, *named, "--api", url, *words)
 
 
 def contents(url: str, user: str) -> list[str]:
-    found = json.loads(run("list", "--user", user, "--api", url, "--json").stdout)["memories"]
-    return [one["content"] for one in found]
+    return [one["content"] for one in memories_of(url, user)]
 
 
 def test_each_row_becomes_a_memory_of_its_user_and_no_row_twice(file: Path, url: str) -> None:
     words = ("--memory-type", "episodic", "--metadata-column", "notes")
     assert started(file, url, *words) == {"imported": 3, "skipped": 0, "opted_out": 0, "incomplete": 0, "users": 2}
-    first = json.loads(run("list", "--user", "ann@x.example", "--api", url, "--json").stdout)["memories"][1]
+    first = memories_of(url, "ann@x.example")[1]
     assert (first["content"], first["memory_type"]) == ("Ann works at Acme", "episodic")
     assert (first["said_at"], first["metadata"]["notes"]) == ("2024-03-01T00:00:00Z", "likes tea,\nand long walks")
     file.write_text(CUSTOMERS + "bob@x.example,Bob,Coil,2024-05-01,\n")
@@ -80,12 +77,7 @@ def test_one_wrong_row_and_nothing_is_stored(file: Path, url: str) -> None:
     file.write_text(CUSTOMERS + "bob@x.example,Bob,Coil,yesterday,\nbob@x.example,,Coil,2024-05-01,\nbob@x.example,B\n")
     with pytest.raises(BadInput) as refused:
         started(file, url)
-    for said in (
-        "3 rows are wrong",
-        "line 6: since must be ISO 8601",
-        "line 7: 'full name' is empty",
-        "line 8: it has",
-    ):
+    for said in ("3 rows are wrong", "line 6: since must be ISO", "line 7: 'full name' is empty", "line 8: it has"):
         assert said in str(refused.value)
     assert contents(url, "ann@x.example") == []
     file.write_text(CUSTOMERS + "bob@x.example,,Coil,2024-05-01,\n")
@@ -99,12 +91,12 @@ def test_rows_of_json_lines_are_the_same_as_of_csv(tmp_path: Path, url: str) -> 
     rows = tmp_path / "customers.jsonl"
     rows.write_text('{"id": 7, "email": "ann", "plan": "gold"}\n\n{"id": 8, "email": "bob", "plan": null, "x": [1]}\n')
     words = ("bootstrap", rows, "--user-column", "email", "--content-template", "Has plan {plan}", "--api", url)
-    words = (*words, "--id-column", "id", "--json")
+    words = (*words, "--id-column", "id")
     with pytest.raises(BadInput, match="line 3: 'plan' is empty"):
         run(*words)
-    assert json.loads(run(*words, "--skip-incomplete").stdout)["imported"] == 1
+    assert told(*words, "--skip-incomplete")["imported"] == 1
     rows.write_text('{"id": 7, "email": "ann", "plan": "silver"}\n')
-    assert json.loads(run(*words).stdout)["skipped"] == 1  # the id is the row, whatever it says by now
+    assert told(*words)["skipped"] == 1  # the id is the row, whatever it says by now
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from token_issuer import TokenIssuer
 from turn_logs import a_turn
 from typer.testing import CliRunner
 
-from memory.adapters.sql.exams import SqlExamResults
-from memory.adapters.sql.opt_outs import SqlOptOuts
+from memory.adapters.sql.erased_users import SqlOptOuts
+from memory.adapters.sql.model_capabilities import SqlExamResults
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.cli.main import commands

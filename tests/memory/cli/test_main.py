@@ -17,7 +17,7 @@ from typing import Any, get_args
 import httpx
 import pytest
 from api_parts import api_of
-from command_worlds import run
+from command_worlds import memories_of, run, told
 from library_parts import NOW, Parts, PlainSearch, library_parts
 from rich.cells import cell_len
 from served_library import served_library
@@ -60,15 +60,14 @@ def url(tmp_path: Path) -> Iterator[str]:
 
 
 def ids_of(url: str, *words: str) -> list[str]:
-    found = json.loads(run("list", "--user", "ann", "--api", url, "--json", *words).stdout)["memories"]
-    return [memory["id"] for memory in found]
+    return [memory["id"] for memory in memories_of(url, "ann", *words)]
 
 
 def test_search_shows_the_best_first(url: str) -> None:
     lines = run("search", "green tea", "--user", "ann", "--api", url).stdout.splitlines()
     assert lines[0].split() == ["id", "score", "said", "at", "type", "content"]
     assert "I like green tea" in lines[1]
-    found = json.loads(run("search", "green tea", "--user", "ann", "--api", url, "--json", "--limit", "1").stdout)
+    found = told("search", "green tea", "--user", "ann", "--api", url, "--limit", "1")
     assert [m["content"] for m in found["memories"]] == ["I like green tea"]
 
 
@@ -184,23 +183,23 @@ def refuse_lost_words(lines: list[str], ids: list[str], columns: int) -> None:
     assert all(cell_len(line) <= columns or " " not in line.strip() for line in lines)
 
 
+IDS = ["0199f2b4-0b1c-7abc-8def-0123456789a" + str(number) for number in range(3)]
+ROWS = [(memory_id, "semantic", content) for memory_id, content in zip(IDS, SAID, strict=True)]
+
+
 @pytest.mark.parametrize("columns", [20, 40, 80, 200, None])
 def test_rows_lose_no_word_at_any_width_or_in_a_pipe(columns: int | None) -> None:
-    ids = ["0199f2b4-0b1c-7abc-8def-0123456789a" + str(number) for number in range(3)]
-    rows = [(memory_id, "semantic", content) for memory_id, content in zip(ids, SAID, strict=True)]
-    lines = list(laid_out(("id", "type", "content"), rows, width=columns))
-    refuse_lost_words(lines, ids, columns or 1_000)
+    lines = list(laid_out(("id", "type", "content"), ROWS, width=columns))
+    refuse_lost_words(lines, IDS, columns or 1_000)
     assert (len(lines) == 4) == (columns is None)
     assert list(laid_out(("id", "type"), [], width=columns)) == ["id  type"]
 
 
 @pytest.mark.parametrize("columns", [20, 40, 80, 200])
 def test_rows_of_one_heading_stand_below_it_without_a_lost_word(columns: int) -> None:
-    ids = ["0199f2b4-0b1c-7abc-8def-0123456789a" + str(number) for number in range(3)]
-    rows = [(memory_id, "semantic", content) for memory_id, content in zip(ids, SAID, strict=True)]
-    lines = list(laid_out(("id", "type", "content"), rows, width=columns, headings=["", SENTENCE, SENTENCE]))
-    refuse_lost_words(lines, ids, columns)
-    first, second, third = (next(n for n, line in enumerate(lines) if one in line) for one in ids)
+    lines = list(laid_out(("id", "type", "content"), ROWS, width=columns, headings=["", SENTENCE, SENTENCE]))
+    refuse_lost_words(lines, IDS, columns)
+    first, second, third = (next(n for n, line in enumerate(lines) if one in line) for one in IDS)
     heading = next(n for n, line in enumerate(lines) if line.startswith(SENTENCE[:12]))
     assert first < heading < second < third
     assert "".join(lines[heading:second]).replace(" ", "") == SENTENCE.replace(" ", "")
@@ -216,7 +215,7 @@ def test_list_shows_facts_below_their_sentence_across_pages_and_in_a_pipe_one_a_
         ann = ("list", "--user", "ann", "--api", url, "--limit", "200")
         piped = run(*ann).stdout.splitlines()
         shown = in_terminal(80, *ann).splitlines()
-        found = json.loads(run(*ann, "--json").stdout)["memories"]
+        found = told(*ann)["memories"]
     assert len(piped) == 1 + len(kept)
     assert [line.split()[-2:] for line in piped[1:3]] == [["I", "dive"], ["keep", "bees"]]
     assert shown[1] == f'"{SENTENCE}"'
@@ -264,34 +263,35 @@ def test_figures_stand_below_their_names_where_there_is_room(width: int, shown: 
 
 
 def test_a_look_tells_which_files_hold_an_id_and_which_could_not_be_read(tmp_path: Path) -> None:
-    (tmp_path / "log").write_text('{"of": "ada"}', encoding="utf-8")
-    (tmp_path / "other").write_text("metadata of ada", encoding="utf-8")
-    (tmp_path / UNREAD).symlink_to("/proc/self/mem")
-    config = tmp_path.parent / "settings.yaml"
-    config.write_text(f"data_dir: {json.dumps(str(tmp_path))}", encoding="utf-8")
-    seen = json.loads(run("erase", "--config", config, "--verify", "ada", "--json", code=1).stdout)
+    data, config = tmp_path / "data", tmp_path / "settings.yaml"
+    data.mkdir()
+    (data / "log").write_text('{"of": "ada"}', encoding="utf-8")
+    (data / "other").write_text("metadata of ada", encoding="utf-8")
+    (data / UNREAD).symlink_to("/proc/self/mem")
+    config.write_text(f"data_dir: {data}", encoding="utf-8")
+    look = ("erase", "--config", config, "--verify")
+    seen = told(*look, "ada", code=1)
     [files] = seen["places"]
     assert (seen["waiting"], files["place"], files["items"], files["found_in"]) == (0, "files", 2, ["log"])
     assert [reason.partition(":")[0] for reason in files["not_searched"]] == [UNREAD]
-    config.write_text(f"data_dir: {json.dumps(str(tmp_path / 'another'))}", encoding="utf-8")
-    with pytest.raises(BadSetting, match="name the data_dir"):
-        run("erase", "--config", config, "--verify", "ada")
-    config.write_text(f"data_dir: {json.dumps(str(tmp_path))}", encoding="utf-8")
-    missing = run("erase", "--config", config, "--verify", "metadata").output
+    missing = run(*look, "metadata").output
     assert "2: nothing" in missing
     assert f"files: not searched: {UNREAD}" in missing
     for wrong in ("", " ada"):
         with pytest.raises(BadInput):
-            run("erase", "--config", config, "--verify", wrong)
+            run(*look, wrong)
+    config.write_text(f"data_dir: {tmp_path / 'another'}", encoding="utf-8")
+    with pytest.raises(BadSetting, match="name the data_dir"):
+        run(*look, "ada")
 
 
 # Service tokens
 
 
 async def test_a_token_works_with_the_entry_that_is_printed_beside_it(tmp_path: Path) -> None:
-    words = ["token", "importer", "--scope", "read", "--scope", "write", "--user", "ann", "--json"]
-    printed = json.loads(run(*words).stdout)
-    assert json.loads(run(*words).stdout)["token"] != printed["token"]
+    words = ["token", "importer", "--scope", "read", "--scope", "write", "--user", "ann"]
+    printed = told(*words)
+    assert told(*words)["token"] != printed["token"]
     assert "add to service_tokens: {" in run("token", "job", "--any-user").stdout
     file = tmp_path / "settings.yaml"
     file.write_text(json.dumps({"identity": "header", "service_tokens": [printed["setting"]]}))

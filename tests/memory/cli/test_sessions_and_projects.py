@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import command_worlds
 import pytest
 from command_worlds import run
 from library_parts import NOW, Parts
@@ -49,8 +50,7 @@ def ask(url: str, *words: object, user: str = "ann", code: int = 0, answer: str 
 
 
 def told(url: str, *words: object, user: str = "ann") -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(ask(url, *words, "--json", user=user).stdout)
-    return found
+    return command_worlds.told(*words, "--user", user, "--api", url)
 
 
 # Sessions

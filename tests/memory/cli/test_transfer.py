@@ -12,7 +12,7 @@ import httpx
 import msgspec
 import pytest
 from api_parts import ANN
-from command_worlds import NOBODY, run
+from command_worlds import NOBODY, memories_of, run, told
 from library_parts import Parts
 from milvus_kinds import RealMilvus
 from pymilvus import DataType, MilvusClient
@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 
 from extproc.cli import memproxy
 from memory.cli.api_client import ImportStopped
-from memory.cli.export_files import line_batches
+from memory.cli.transfer import line_batches
 from memory.errors import BadInput, Unavailable
 from memory.processes.composition import SYSTEM_CLOCK
 
@@ -98,8 +98,7 @@ def test_what_is_exported_is_what_the_api_gives_byte_for_byte(rest: str, tmp_pat
     run("import", MEM0_FOLDER / "ann.json", "--from", "mem0", "--api", rest)
     file, words = tmp_path / "ann.jsonl", ("export", "--user", "ann", "--api", rest)
     given = httpx.get(f"{rest}/v1/memory/export", headers=ANN).content
-    shown = run(*words, "--output", file, "--json").stdout
-    assert json.loads(shown) == {"output": str(file), "memories": 3, "bytes": len(given)}
+    assert told(*words, "--output", file) == {"output": str(file), "memories": 3, "bytes": len(given)}
     assert file.read_bytes() == given == run(*words).stdout_bytes
 
 
@@ -112,10 +111,10 @@ def test_an_export_of_more_than_one_call_is_imported_elsewhere_and_a_refused_lin
     run("export", "--user", "ann", "--api", rest, "--output", file)
     lines = file.read_bytes().splitlines()
     with library_in(tmp_path / "elsewhere") as other:
-        own = ("import", file, "--user", "ann", "--json", "--api", other)
-        assert json.loads(run(*own, "--dry-run").stdout) == {"is_dry_run": True, "valid": 230}
-        assert json.loads(run(*own).stdout) == imported(230)
-        assert json.loads(run(*own).stdout) == imported(0, present=230)
+        own = ("import", file, "--user", "ann", "--api", other)
+        assert told(*own, "--dry-run") == {"is_dry_run": True, "valid": 230}
+        assert told(*own) == imported(230)
+        assert told(*own) == imported(0, present=230)
         words = ("import", file, "--user", "bob", "--api", other)
         lines[220] = json.dumps({"kind": "memory", "memory": {"id": "x"}}).encode()
         file.write_bytes(b"\n".join([*lines[:100], b"", *lines[100:], b'{"kind":"drawing"}']))
@@ -124,7 +123,7 @@ def test_an_export_of_more_than_one_call_is_imported_elsewhere_and_a_refused_lin
         profile = b'{"kind":"profile","pinned":["Be brief"]}'
         file.write_bytes(b"\n".join([*lines[:220], *lines[221:], b'{"kind":"drawing"}', profile]))
         counts = imported(30, present=199, profiles=1) | {"unread": {"drawing": 1}}
-        assert json.loads(run(*words, "--json").stdout) == counts
+        assert told(*words) == counts
         assert "not read: 1 of 'drawing'" in run(*words).stdout
 
 
@@ -147,24 +146,17 @@ def library_in(folder: Path) -> Iterator[str]:
         yield address
 
 
-def memories(rest: str, user: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(run("list", "--user", user, "--api", rest, "--json").stdout)["memories"]
-    return found
-
-
 def test_a_store_that_mem0_wrote_becomes_memories(rest: str, tmp_path: Path) -> None:
     for user, count in (("ann", 3), ("bob", 1), ("clara", 4), ("dirk", 26)):
         file = MEM0_FOLDER / f"{user}.json"
-        others = run("import", file, "--from", "mem0", "--user", "nobody", "--json", "--dry-run").stdout
-        assert json.loads(others)["valid"] == 0
-        shown = run("import", file, "--from", "mem0", "--api", rest, "--json").stdout
-        assert json.loads(shown) == {"imported": count, "skipped": 0, "opted_out": 0, "incomplete": 0, "users": 1}
+        assert told("import", file, "--from", "mem0", "--user", "nobody", "--dry-run")["valid"] == 0
+        counts = {"imported": count, "skipped": 0, "opted_out": 0, "incomplete": 0, "users": 1}
+        assert told("import", file, "--from", "mem0", "--api", rest) == counts
         stored = json.loads(file.read_text())["results"]
         alone = tmp_path / file.name
         alone.write_text(json.dumps(stored))  # the list alone, as older releases gave it
-        again = run("import", alone, "--from", "mem0", "--api", rest, "--json").stdout
-        assert json.loads(again)["imported"] == 0
-        found = {one["content"]: one for one in memories(rest, user)}
+        assert told("import", alone, "--from", "mem0", "--api", rest)["imported"] == 0
+        found = {one["content"]: one for one in memories_of(rest, user)}
         assert sorted(found) == sorted(one["memory"] for one in stored)
     york = found_of(rest, "ann", "My name is Ann and I live in York")
     assert (york["session_id"], york["agent_id"], york["metadata"]["role"]) == ("trip", "planner", "user")
@@ -180,7 +172,7 @@ def test_a_memory_of_an_agent_that_mem0_wrote_gets_the_user_who_is_named(rest: s
     with pytest.raises(BadInput, match="entry 1: it names no user: give --user"):
         run(*words)
     run(*words, "--user", "team")
-    (deploys,) = memories(rest, "team")
+    (deploys,) = memories_of(rest, "team")
     assert (deploys["content"], deploys["agent_id"]) == ("The team deploys on Tuesdays", "ops")
 
 
@@ -188,15 +180,14 @@ def test_nothing_is_imported_for_a_user_who_has_opted_out(rest: str, tmp_path: P
     file, own = tmp_path / "mem0.json", tmp_path / "bob.jsonl"
     file.write_text(json.dumps([{"id": user, "memory": "Has two cats", "user_id": user} for user in ("ann", "bob")]))
     own.write_bytes(HEADER + b'{"kind":"profile","pinned":["Be brief"]}\n')
-    since = json.loads(run("opt-out", "--user", "bob", "--api", rest, "--json").stdout)
-    assert since["opted_out"]
-    shown = run("import", file, "--from", "mem0", "--api", rest, "--json").stdout
-    assert json.loads(shown) == {"imported": 1, "skipped": 0, "opted_out": 1, "incomplete": 0, "users": 2}
-    assert (len(memories(rest, "ann")), memories(rest, "bob")) == (1, [])
+    assert told("opt-out", "--user", "bob", "--api", rest)["opted_out"]
+    counts = {"imported": 1, "skipped": 0, "opted_out": 1, "incomplete": 0, "users": 2}
+    assert told("import", file, "--from", "mem0", "--api", rest) == counts
+    assert (len(memories_of(rest, "ann")), memories_of(rest, "bob")) == (1, [])
     with pytest.raises(BadInput, match="opted out"):
         run("import", own, "--user", "bob", "--api", rest)
     assert run("opt-in", "--user", "bob", "--api", rest).stdout == "memory is on\n"
-    assert json.loads(run("import", own, "--user", "bob", "--api", rest, "--json").stdout)["profiles"] == 1
+    assert told("import", own, "--user", "bob", "--api", rest)["profiles"] == 1
 
 
 def test_mem0s_own_limit_is_pointed_out(tmp_path: Path) -> None:
@@ -208,7 +199,7 @@ def test_mem0s_own_limit_is_pointed_out(tmp_path: Path) -> None:
 
 
 def found_of(rest: str, user: str, content: str) -> dict[str, Any]:
-    (one,) = [memory for memory in memories(rest, user) if memory["content"] == content]
+    (one,) = [memory for memory in memories_of(rest, user) if memory["content"] == content]
     return one
 
 
@@ -241,28 +232,12 @@ def create_collection(client: MilvusClient, collection: str) -> None:
 
 def stored_by_the_router(number: int, **fields: Any) -> dict[str, Any]:
     """As pkg/memory/milvus_store_columns.go writes a row."""
-    metadata = {
-        "user_id": "ann",
-        "project_id": "",
-        "source": "",
-        "importance": 0,
-        "access_count": 0,
-        "last_accessed": 5,
-    }
-    return {
-        "id": f"mem_{number:05}",
-        "user_id": "ann",
-        "project_id": "default",
-        "memory_type": "semantic",
-        "content": f"fact {number}",
-        "source": "extraction",
-        "metadata": json.dumps(metadata),
-        "embedding": [0.1] * ROUTER_DIMENSION,
-        "created_at": 1_700_000_000 + number,
-        "updated_at": 1_700_000_000 + number,
-        "access_count": 0,
-        "importance": 0.0,
-    } | fields
+    shared = {"user_id": "ann", "importance": 0.0, "access_count": 0}
+    metadata = json.dumps(shared | {"project_id": "", "source": "", "last_accessed": 5})
+    times = dict.fromkeys(("created_at", "updated_at"), 1_700_000_000 + number)
+    texts = {"content": f"fact {number}", "source": "extraction", "metadata": metadata, "memory_type": "semantic"}
+    row = {"id": f"mem_{number:05}", "project_id": "default", "embedding": [0.1] * ROUTER_DIMENSION}
+    return shared | row | texts | times | fields
 
 
 @pytest.fixture
@@ -288,16 +263,16 @@ def test_a_collection_of_the_semantic_router_becomes_memories_of_its_users(
     rows.append(stored_by_the_router(2_000, user_id="bob", memory_type="procedural", project_id="red"))
     rows[-1] |= {"metadata": of_project, "importance": 0.3, "content": "Deploys with make"}
     client.insert(collection, rows)
-    words = ("import", "--from", "semantic-router", "--milvus-uri", milvus.uri, "--api", rest, "--json")
+    words = ("import", "--from", "semantic-router", "--milvus-uri", milvus.uri, "--api", rest)
     words = (*words, "--collection", collection)
-    assert json.loads(run(*words, "--dry-run").stdout)["valid"] == 1_051
-    assert json.loads(run(*words, "--user", "bob").stdout)["imported"] == 1
+    assert told(*words, "--dry-run")["valid"] == 1_051
+    assert told(*words, "--user", "bob")["imported"] == 1
     counts = {"imported": 1_050, "skipped": 1, "opted_out": 0, "incomplete": 0, "users": 2}
-    assert json.loads(run(*words).stdout) == counts
-    (deploys,) = memories(rest, "bob")
+    assert told(*words) == counts
+    (deploys,) = memories_of(rest, "bob")
     assert (deploys["content"], deploys["memory_type"]) == ("Deploys with make", "procedural")
     assert (deploys["project_id"], deploys["importance"]) == ("red", 0.3)
-    newest = memories(rest, "ann")[0]
+    newest = memories_of(rest, "ann")[0]
     assert (newest["content"], newest["project_id"], newest["importance"]) == ("fact 1049", None, 0.5)
     assert newest["said_at"] == "2023-11-14T22:30:49Z"
 
@@ -323,9 +298,9 @@ def test_each_kind_of_the_routers_memories_keeps_its_time_when_it_was_retrieved_
         row |= {"metadata": of_go % (number, f"{importance:g}", RETRIEVED, source), "importance": importance}
         row |= {"source": source or "extraction", "created_at": SAID, "access_count": number}
         client.insert(collection, [row | {"updated_at": RETRIEVED if number else SAID}])
-    words = ("import", "--from", "semantic-router", "--milvus-uri", milvus.uri, "--api", rest, "--json")
-    assert json.loads(run(*words, "--collection", collection).stdout)["imported"] == len(STORED_BY_THE_ROUTER)
-    found = {one["metadata"].pop("import_key").partition(":")[2]: one for one in memories(rest, "ann")}
+    words = ("import", "--from", "semantic-router", "--milvus-uri", milvus.uri, "--api", rest)
+    assert told(*words, "--collection", collection)["imported"] == len(STORED_BY_THE_ROUTER)
+    found = {one["metadata"].pop("import_key").partition(":")[2]: one for one in memories_of(rest, "ann")}
     assert {one["said_at"] for one in found.values()} == {"2023-11-14T22:13:20Z"}
     for number, (key, (kind, source, importance, content)) in enumerate(STORED_BY_THE_ROUTER.items()):
         one = found[key]

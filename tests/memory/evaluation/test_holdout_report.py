@@ -5,8 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memory.evaluation.holdout import compared_session, holdout_report
-from memory.evaluation.intervals import IntervalEstimate, mean, mean_difference, share, share_difference
+from memory.evaluation.holdout import (
+    FIGURES,
+    IntervalEstimate,
+    compared_session,
+    holdout_report,
+    mean,
+    mean_difference,
+    share,
+    share_difference,
+)
 from memory.model.arms import Arm, ComparedTurn
 
 
@@ -34,29 +42,10 @@ def test_each_arm_has_its_own_conversations_and_those_of_neither_are_left_out() 
     assert (report["noted"]["conversations"], report["noted"]["questions"]) == (2, 2)
     assert (report["held_out"]["conversations"], report["held_out"]["questions"]) == (1, 2)
     assert report["mixed"] == 1
-    values = {
-        arm: {name: one["value"] for name, one in report[arm].items() if isinstance(one, dict)}
-        for arm in report
-        if arm != "mixed"
-    }
-    assert values["noted"] == {
-        "corrected": 0.0,
-        "repeated_facts": 0.5,
-        "follow_ups": 0.5,
-        "turns": 2.0,
-        "answer_tokens": 20.0,
-        "note_tokens": 30.0,
-    }
-    assert values["held_out"] == {
-        "corrected": 1.0,
-        "repeated_facts": 0.0,
-        "follow_ups": 2.0,
-        "turns": 3.0,
-        "answer_tokens": 150.0,
-        "note_tokens": 40.0,
-    }
-    assert values["difference"]["corrected"] == 1.0
-    assert values["difference"]["follow_ups"] == 1.5
+    assert FIGURES == ("corrected", "repeated_facts", "follow_ups", "turns", "answer_tokens", "note_tokens")
+    assert [report["noted"][name]["value"] for name in FIGURES] == [0.0, 0.5, 0.5, 2.0, 20.0, 30.0]
+    assert [report["held_out"][name]["value"] for name in FIGURES] == [1.0, 0.0, 2.0, 3.0, 150.0, 40.0]
+    assert [report["difference"][name]["value"] for name in FIGURES] == [1.0, -0.5, 1.5, 1.0, 130.0, 10.0]
 
 
 @pytest.mark.parametrize(("noted_at", "is_corrected"), [(2, False), (1, True)])

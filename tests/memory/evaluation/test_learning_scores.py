@@ -28,9 +28,8 @@ from memory.evaluation.sandbox import Learnt
 from memory.evaluation.signals import evaluate_signals
 from memory.evaluation.updates import evaluate_updates, read_updates
 from memory.model import Memory
-from memory.recall.signals.classifier import SignalClassifier
+from memory.recall.signals.classifier import PAST_TALK_MIN, KindScores, QuestionKind, SignalClassifier, whole_of
 from memory.recall.signals.phrases import training_phrases
-from memory.recall.signals.question_kinds import PAST_TALK_MIN, KindScores, QuestionKind, whole_of
 from memory.recall.signals.training import ClassifierTraining
 from memory.settings import EmbeddingSettings
 

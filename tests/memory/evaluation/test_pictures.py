@@ -47,9 +47,7 @@ def bars(document: str) -> list[tuple[float, float]]:
 def test_equal_results_give_equal_documents_which_run_and_load_nothing(draw: Callable[[], str]) -> None:
     document = draw()
     assert draw() == document
-    assert {element.tag.rpartition("}")[2] for element in ET.fromstring(document).iter()}.isdisjoint(
-        {"script", "image"}
-    )
+    assert not {"script", "image"} & {one.tag.rpartition("}")[2] for one in ET.fromstring(document).iter()}
     assert re.findall(r"https?:|href|url\([^#]|@import", document.replace("http://www.w3.org/2000/svg", "")) == []
 
 

@@ -77,9 +77,8 @@ async def test_without_a_model_each_turn_is_learnt_when_it_ends() -> None:
 async def test_with_a_model_a_session_is_one_window_once_it_is_silent() -> None:
     model = Watched()
     async with running_sandbox(model=model) as sandbox:
-        learnt = await sandbox.learn(
-            record(said("I live in Leeds.", "I like tea."), said("I have a dog.", at="2025-04-01T09:00:00Z"))
-        )
+        later = said("I have a dog.", at="2025-04-01T09:00:00Z")
+        learnt = await sandbox.learn(record(said("I live in Leeds.", "I like tea."), later))
     assert model.windows == [["I live in Leeds.", "I like tea."], ["I have a dog."]]
     last_said = (learnt.turns[1].at, learnt.turns[2].at)
     assert {memory.created_at for memory in learnt.memories} == {at + IDLE_SECONDS_WITH_A_MODEL for at in last_said}
@@ -113,13 +112,10 @@ async def test_a_question_is_searched_for_as_a_chat_of_that_user_would() -> None
     async with running_sandbox() as sandbox:
         other = await sandbox.learn(record(said("My dog is called Rex.")))
         learnt = await sandbox.learn(record(said("My cat is called Tom.")))
-        at = seconds("2025-03-04T10:00:00Z")
-        assert [m.content for m in await sandbox.search(learnt, "What is my cat called?", at)] == [
-            "My cat is called Tom."
-        ]
-        assert await sandbox.search(other, "What is my cat called?", at) != await sandbox.search(
-            learnt, "What is my cat called?", at
-        )
+        asked = "What is my cat called?", seconds("2025-03-04T10:00:00Z")
+        found = await sandbox.search(learnt, *asked)
+        assert [memory.content for memory in found] == ["My cat is called Tom."]
+        assert await sandbox.search(other, *asked) != found
 
 
 def test_a_session_is_cut_into_turns_as_the_observing_filter_cuts_a_chat() -> None:

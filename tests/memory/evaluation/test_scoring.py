@@ -21,7 +21,7 @@ from memory.evaluation.dataset import RecallCase, holds_talks, read_recall, read
 from memory.evaluation.extraction import evaluate_extraction, matches
 from memory.evaluation.recall import BUDGETS, OURS, evaluate_recall
 from memory.evaluation.report import markdown
-from memory.evaluation.score import figures, grouped, score_case, within_budget
+from memory.evaluation.score import by_group, figures, score_case, within_budget
 from memory.evaluation.signals import evaluate_signals, read_signals, score_signals
 from memory.evaluation.updates import evaluate_updates
 from memory.learn.readers import OffReader
@@ -112,15 +112,11 @@ def test_a_superseded_memory_leaks_unless_it_is_listed(case: Case) -> None:
 
 def test_figures_are_means_over_the_records_that_they_apply_to(case: Case) -> None:
     good, bad, silent = case(), case(lang="zh"), case(relevant=[], lang="zh")
-    pairs = [(good, score_case(good, [0, 1])), (bad, score_case(bad, [3])), (silent, score_case(silent, []))]
-    every = figures([score for _, score in pairs])
-    assert (every["recall@5"], every["precision"], every["abstention"], every["superseded_leak"]) == (
-        0.5,
-        0.5,
-        1.0,
-        0.0,
-    )
-    by_language = grouped(pairs, lambda one: one.language)
+    scores = [score_case(good, [0, 1]), score_case(bad, [3]), score_case(silent, [])]
+    every = figures(scores)
+    assert (every["recall@5"], every["precision"]) == (0.5, 0.5)
+    assert (every["abstention"], every["superseded_leak"]) == (1.0, 0.0)
+    by_language = by_group(scores, lambda score: score.case.language, figures)
     assert (by_language["en"]["recall@5"], by_language["en"]["abstention"]) == (1.0, None)
     assert by_language["zh"]["records"] == 2
 
@@ -254,9 +250,7 @@ async def test_extraction_counts_right_wrong_tolerated_and_forbidden() -> None:
         forbid=["Rex"],
         tolerate=["tea"],
     )
-    reader = _Fixed(
-        ("My cat is Tom", "My cat is Tom."), ("My dog is Rex", "My dog is Rex."), ("I like tea", "I like tea.")
-    )
+    reader = _Fixed(*((text, f"{text}.") for text in ("My cat is Tom", "My dog is Rex", "I like tea")))
     async with running_sandbox(reader) as sandbox:
         found = await evaluate_extraction([one], sandbox)
     (score,) = found["per_record"]
@@ -272,13 +266,8 @@ async def test_an_update_passes_if_the_new_holds_the_old_does_not_and_the_rest_s
     said = ("I live in York, not Leeds.", "I like tea.")
     async with running_sandbox(_Fixed(("I live in York", said[0]), ("I like tea", said[1]))) as sandbox:
         found = await evaluate_updates([record(" ".join(said), **parts)], sandbox)
-    assert {name: found[name] for name in ("pass", "current", "stale_active", "keep", "probe")} == {
-        "pass": 0.0,  # nothing is recalled for that question
-        "current": 1.0,
-        "stale_active": 0.0,
-        "keep": 1.0,
-        "probe": 0.0,
-    }
+    assert (found["current"], found["stale_active"], found["keep"]) == (1.0, 0.0, 1.0)
+    assert (found["pass"], found["probe"]) == (0.0, 0.0)  # nothing is recalled for that question
 
 
 async def test_parts_are_also_counted_by_fact_and_rows_that_hold_several() -> None:

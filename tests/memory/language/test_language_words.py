@@ -1,6 +1,8 @@
-"""What the functions over the word lists promise, beyond the examples of the files; whole words, and restatements."""
+"""What the functions over the word lists promise beyond the examples of the files, for words, greetings and dates."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -19,10 +21,12 @@ from memory.language import (
     names_everything,
     names_previous,
 )
-from memory.language.phrases import PhraseTable, tokenize
-from memory.language.restating import has_code_of, says_any, wording_of
-from memory.language.text_cache import TEXT_CHARACTERS_MAX, cached_by_text
-from memory.language.word_boundaries import whole_word_positions
+from memory.language.calendar_items import ItemKind, calendar_items, numeric_date
+from memory.language.dates import period
+from memory.language.loader import LANGUAGES, calendar
+from memory.language.phrases import TEXT_CHARACTERS_MAX, PhraseTable, cached_by_text, tokenize
+from memory.language.restating import has_code_of, says_any, whole_word_positions, wording_of
+from memory.language.small_talk import PLEASANTRY_CHARACTERS_MAX, fill_slots, is_pleasantry
 
 
 def test_abbreviations_have_lost_their_last_full_stop() -> None:
@@ -96,14 +100,11 @@ def test_all_of_what_was_just_said_is_not_everything(text: str) -> None:
     [
         ("I live in Berlin-Mitte", {"liv", "berlin", "mitt"}),
         ("Plan A costs $50.20", {"a", "plan", "cost", "$50.20"}),
-        ("Anna's cats don't eat 7.3.1", {"anna", "cat", "eat", "7.3.1"}),
-        ("My son may die", {"son", "may", "die"}),
-        ("Meine Tochter hat die Grippe", {"tocht", "gripp"}),
-        ("我住在上海，北京", {"住", "上海", "北京"}),
-        ("O'Brien’s car", {"o'brien", "car"}),
-        ("", set()),
+        ("Anna's cats don't eat 7.3.1", {"anna", "cat", "eat", "7.3.1"}), ("My son may die", {"son", "may", "die"}),
+        ("Meine Tochter hat die Grippe", {"tocht", "gripp"}), ("我住在上海，北京", {"住", "上海", "北京"}),
+        ("O'Brien’s car", {"o'brien", "car"}), ("", set()),
     ],
-)
+)  # fmt: skip
 def test_content_words_are_what_carries_the_matter(text: str, expected: set[str]) -> None:
     assert content_words(text) == expected
 
@@ -139,16 +140,13 @@ def test_a_word_is_found_whole(words: str, text: str, places: list[int]) -> None
     [
         ("My locker code is 9876.", "So, my locker code is 9876, isn't it?"),
         ("My locker code is 9876.", "9876 still does not open it"),
-        ("The user's locker code is B-204", "b-204 again"),
-        ("I live in Leeds.", "Leeds is where I live now"),
+        ("The user's locker code is B-204", "b-204 again"), ("I live in Leeds.", "Leeds is where I live now"),
         ("My brother Nils likes green tea.", "Nils, my brother, loves tea"),
         ("Meine Katze heißt Mia.", "Mia ist meine Katze"),
-        ("Mi hermana vive en Sevilla.", "¿Conoces a mi hermana de Sevilla?"),
-        ("我住在上海", "我现在住上海"),
-        ("My sister owes me money", "that money my sister owes"),
-        ("Leeds", "leeds."),
+        ("Mi hermana vive en Sevilla.", "¿Conoces a mi hermana de Sevilla?"), ("我住在上海", "我现在住上海"),
+        ("My sister owes me money", "that money my sister owes"), ("Leeds", "leeds."),
     ],
-)
+)  # fmt: skip
 def test_it_is_said_in_the_same_or_similar_words(statement: str, text: str) -> None:
     assert says_any(text, [wording_of("Something else entirely"), wording_of(statement)])
 
@@ -156,17 +154,12 @@ def test_it_is_said_in_the_same_or_similar_words(statement: str, text: str) -> N
 @pytest.mark.parametrize(
     ("statement", "text"),
     [
-        ("I live in Leeds.", "I live in York."),
-        ("My boat is old.", "My boat is t2."),
-        ("My locker number is 42.", "Room 42 is cold"),
-        ("I moved to Bristol in 2024.", "What happened in 2024?"),
-        ("Leeds", "Leeds won again"),
-        ("Hi", "History is fun"),
-        ("Exactly.", "Exactly, and the boat?"),
-        ("我住在上海", "我喜欢北京"),
-        ("My sister owes me money", "My sister is a doctor"),
+        ("I live in Leeds.", "I live in York."), ("My boat is old.", "My boat is t2."),
+        ("My locker number is 42.", "Room 42 is cold"), ("I moved to Bristol in 2024.", "What happened in 2024?"),
+        ("Leeds", "Leeds won again"), ("Hi", "History is fun"), ("Exactly.", "Exactly, and the boat?"),
+        ("我住在上海", "我喜欢北京"), ("My sister owes me money", "My sister is a doctor"),
     ],
-)
+)  # fmt: skip
 def test_something_else_is_not_taken_for_it(statement: str, text: str) -> None:
     assert not says_any(text, [wording_of(statement)])
 
@@ -188,3 +181,148 @@ def test_a_short_text_is_read_once_and_a_long_one_is_never_kept() -> None:
     short, long = "a" * TEXT_CHARACTERS_MAX, "b" * (TEXT_CHARACTERS_MAX + 1)
     assert [length(short), length(short), length(long), length(long)] == [500, 500, 501, 501]
     assert asked == [short, long, long]
+
+
+# Messages that only greet, thank or acknowledge: how they are cut into known phrases
+
+
+PLEASANTRIES = (
+    *("Good morning!", "good, ok 👍", "好的好的", "ok好的", "GOOD", "哈哈哈"),
+    *("good morning all set", "ok good good morning all all"),  # the longest phrase first leads nowhere
+    *("", "  ", "👍👍", "?!", "…"),  # without a word
+    *("ok danke, genial, 谢谢", "谢謝", "muchisimas gracias", "ＯＫ", "that’s great"),  # mixed, or spelled otherwise
+    "ha " * (PLEASANTRY_CHARACTERS_MAX // 3),
+)
+OTHER_TEXTS = (
+    *("of", "good moon", "ok?x", "$50", "supper", "66", "6", "gok"),  # with a word of their own
+    "ha " * (PLEASANTRY_CHARACTERS_MAX // 3) + " ha",  # nothing long is only a greeting
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"), [*((one, True) for one in PLEASANTRIES), *((one, False) for one in OTHER_TEXTS)]
+)
+def test_a_text_of_known_phrases_alone_is_a_pleasantry(text: str, *, is_one: bool) -> None:
+    assert is_pleasantry(text) is is_one
+
+
+def test_slots_are_filled_with_each_of_their_phrases_and_optional_ones_left_out() -> None:
+    slots = {"so": ("so", "very"), "nice": ("nice", "schön")}
+    found = fill_slots(("it is {so?} {nice}",), slots)
+    ends = {"nice", "schön", "schoen", "schon"}
+    assert {" ".join(tokens) for tokens in found} == {f"it is {so}{end}" for so in ("", "so ", "very ") for end in ends}
+
+
+@pytest.mark.parametrize(
+    "text", ["ok " * 26 + "x", "ha " * 26 + "x", "hi " * 20 + " 好的" * 6, "太谢谢你了" * 15 + "x"]
+)
+def test_no_message_takes_more_than_one_look_at_each_word(text: str) -> None:
+    """The patterns that stood here before went through every way to cut such a message: seconds, or no end at all."""
+    assert is_pleasantry(text) is not text.endswith("x")
+
+
+# The world time of a statement's own date words
+
+WEDNESDAY = "2025-03-12"
+
+
+def stamp(day: str) -> float:
+    return datetime.fromisoformat(day).replace(hour=12, tzinfo=UTC).timestamp()
+
+
+def meant(text: str, said: str = WEDNESDAY) -> tuple[str, str]:
+    holds_from, holds_until = period(text, stamp(said))
+    return day_of(holds_from), day_of(holds_until)
+
+
+def day_of(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    assert seconds % 86_400 == 0
+    return datetime.fromtimestamp(seconds, UTC).date().isoformat()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_calendar_keeps_its_own_examples(language: str) -> None:
+    for said, text, begin, end in calendar(language).examples:
+        assert (meant(text, said), language_of(text)) == ((begin, end), language), text
+
+
+@pytest.mark.parametrize(
+    ("text", "begin"),
+    [
+        ("We leave on Friday, 14 March.", "2025-03-14"),
+        ("We leave on Saturday, March 14.", "2026-03-14"),
+        ("Am Freitag, den 14.3., fahren wir.", "2025-03-14"),
+        ("3月14号周五我们出发", "2025-03-14"),
+        ("Tomorrow, 13 March, I fly.", "2025-03-13"),
+        ("I was promoted on 29 February.", "2024-02-29"),
+    ],
+)
+def test_words_beside_a_date_settle_it_and_without_any_the_nearest_counts(text: str, begin: str) -> None:
+    assert meant(text) == (begin, "")
+
+
+NO_DATES = {
+    "an ordinary word or number": (
+        "you may say so", "we march on", "I paid 5 march fees", "may 5 of us come", "I last sat down", "room 2025",
+        "I work 2015-2019 cases", "version 2.3.10 broke", "I ran 3/4 of a mile", "call 555-1234",
+        "in the second week I cried", "I bought 3 last month and 2 yesterday", "Ich mag den Mai", "le doy un 7/10",
+        "月饼好吃", "我工作了3年",
+    ),
+    "what is left open": (
+        "tomorrow or on 14 March", "around 14 March", "in early March", "14 March or so", "大概下周三",
+        "a mediados de mayo",
+    ),
+    "a day that does not exist": ("We leave on Monday, 14 March 2025.", "on 31 February 2025", "on 2025-02-30"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [text for texts in NO_DATES.values() for text in texts])
+def test_what_is_not_certainly_a_day_is_no_date(text: str) -> None:
+    assert meant(text) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "order", "day"),
+    [
+        ("2025-03-14", "either", (2025, 3, 14)), ("2025-03-14T", "either", (2025, 3, 14)),
+        ("2025/3/14", "either", (2025, 3, 14)), ("2025-03", "either", (2025, 3, 0)),
+        ("3/22", "either", (0, 3, 22)), ("22/3", "either", (0, 3, 22)), ("4/4", "either", (0, 4, 4)),
+        ("3/4", "either", None), ("3/4", "day first", (0, 4, 3)), ("3/4", "month first", (0, 3, 4)),
+        ("14.6", "day first", (0, 6, 14)), ("3.14", "either", None), ("14.06.90", "either", (1990, 6, 14)),
+        ("14.06.25", "either", (2025, 6, 14)), ("32/1", "day first", None), ("1/2/3/4", "day first", None),
+        ("12-05-2025", "either", None),
+    ],
+)  # fmt: skip
+def test_a_date_in_digits_counts_where_it_means_one_day(
+    text: str, order: str, day: tuple[int, int, int] | None
+) -> None:
+    item = numeric_date(text.lower(), order)
+    assert (item.day if item else None) == day
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("twenty one days", 21), ("二十三天", 23), ("十二天", 12), ("三十天", 30)]
+)
+def test_number_words_side_by_side_are_one_number(text: str, number: int) -> None:
+    language = language_of(text)
+    assert [item.number for item in calendar_items(text, language) if item.kind is ItemKind.COUNT] == [number]
+
+
+WORDS = [phrase for one in LANGUAGES for phrases in calendar(one).preceding.values() for phrase in phrases]
+WORDS += [phrase for one in LANGUAGES for names in calendar(one).relative.values() for phrase in names]
+WORDS += [name for one in LANGUAGES for names in calendar(one).months + calendar(one).weekdays for name in names]
+WORDS += ["next", "last", "14", "31", "2025", "9999", "3/22", "14.6.", "5-3", "0", "days", "ago", "月", "号", ",", "."]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=8), st.floats(-2e9, 4e9))
+def test_any_row_of_calendar_words_is_read_and_ends_after_it_begins(row: list[str], said_at: float) -> None:
+    holds_from, holds_until = period(" ".join(row), said_at)
+    assert holds_from is None or holds_until is None or holds_from < holds_until
+
+
+@pytest.mark.parametrize("said_at", [253402214400.0, 253402300799.0, 1e15, -62135596800.0, -1e15, float("inf")])
+@pytest.mark.parametrize("text", ["until 31 December", "until next year", "since yesterday", "from 3 May until 10 May"])
+def test_at_the_ends_of_the_calendar_nothing_is_certain_and_nothing_fails(text: str, said_at: float) -> None:
+    assert all(end is None or end < 253402300800.0 for end in period(text, said_at))

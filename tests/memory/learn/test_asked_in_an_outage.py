@@ -12,7 +12,7 @@ from scripted_model import ScriptedModel, running_model
 from turn_logs import Process
 
 from memory.errors import Unavailable
-from memory.learn.reading.fallback import FallbackReader
+from memory.learn.readers import FallbackReader
 from memory.learn.reading.model_reader import ModelReader, ModelReaderSettings
 from memory.learn.worker import Worker, WorkerSettings
 from memory.model import Claim, MemoryStatus, Turn

@@ -26,7 +26,7 @@ from memory.model import (
     SentExchange,
     TurnStatus,
 )
-from memory.service.user_back_off import BACK_OFF_SECONDS_MAX
+from memory.service.turn_changes import BACK_OFF_SECONDS_MAX
 
 CALLS_MIN = 15  # of a worker that learns one window and settles one shift
 
@@ -214,50 +214,39 @@ async def test_a_missed_turn_is_learnt_once(bench: Bench, process: Process) -> N
     assert all(len(memory.evidence) == 1 for memory in await bench.memories())
 
 
+async def known_after(bench: Bench, process: Process, *conversations: tuple[str, ...]) -> list[str]:
+    """What is active when each of these was learnt as it came: what is not recorded of it was missed."""
+    for texts in conversations:
+        number = next(bench.numbers)
+        await say(process, f"f{number}", *texts, at=50 * number)
+        await bench.worker(process).work_off()
+    return await bench.active()
+
+
 @pytest.mark.parametrize("said_since", [[], ["My home is Rome"]])
 async def test_a_missed_value_replaces_what_was_said_before_and_nothing_that_was_said_since(
     bench: Bench, process: Process, said_since: list[str]
 ) -> None:
-    worker = bench.worker(process)
-    await say(process, "f0", "My home is Berlin", at=0)
-    for text in said_since:
-        await say(process, "f50", text, at=50)
-    await worker.work_off()
-    await say(process, "f100", "My home is Berlin", "My home is Paris", "I like tea", at=100)
-    await worker.work_off()
-    assert await bench.active() == ["I like tea", *(said_since or ["My home is Paris"])]
+    since = ((text,) for text in said_since)
+    missed = ("My home is Berlin", "My home is Paris", "I like tea")
+    known = await known_after(bench, process, ("My home is Berlin",), *since, missed)
+    assert known == ["I like tea", *(said_since or ["My home is Paris"])]
 
 
 @pytest.mark.parametrize("order", ["Forget that I like beer", "Forget everything you know about me"])
 async def test_a_missed_request_to_forget_deletes_nothing(bench: Bench, process: Process, order: str) -> None:
-    worker = bench.worker(process)
-    await say(process, "f0", "I like beer", at=0)
-    await say(process, "f1", "My home is Rome", at=1)
-    await worker.work_off()
-    await say(process, "f100", "My home is Rome", order, "I like tea", at=100)
-    await worker.work_off()
-    await say(process, "f101", "I like beer", "I like gin", at=101)
-    await worker.work_off()
-    assert await bench.active() == ["I like beer", "I like gin", "I like tea", "My home is Rome"]
+    missed, later = ("My home is Rome", order, "I like tea"), ("I like beer", "I like gin")
+    known = await known_after(bench, process, ("I like beer",), ("My home is Rome",), missed, later)
+    assert known == ["I like beer", "I like gin", "I like tea", "My home is Rome"]
 
 
 async def test_a_missed_request_withholds_what_was_missed_before_it(bench: Bench, process: Process) -> None:
-    worker = bench.worker(process)
-    await say(process, "f0", "I like tea", at=0)
-    await worker.work_off()
-    await say(process, "f100", "I like tea", "I like beer", "Forget that I like beer", "I like milk", at=100)
-    await worker.work_off()
-    assert await bench.active() == ["I like milk", "I like tea"]
+    missed = ("I like tea", "I like beer", "Forget that I like beer", "I like milk")
+    assert await known_after(bench, process, ("I like tea",), missed) == ["I like milk", "I like tea"]
 
 
 async def test_what_the_user_has_asked_to_forget_since_does_not_come_back(bench: Bench, process: Process) -> None:
-    worker = bench.worker(process)
-    await say(process, "f0", "My home is Rome", at=0)
-    await say(process, "f50", "Forget that I like beer", at=50)
-    await worker.work_off()
-    await say(process, "f100", "My home is Rome", "I like beer", "I like milk", at=100)
-    await worker.work_off()
-    assert await bench.active() == ["I like milk", "My home is Rome"]
-    await say(process, "f150", "I like beer", at=150)
-    await worker.work_off()
-    assert await bench.active() == ["I like beer", "I like milk", "My home is Rome"]
+    missed = ("My home is Rome", "I like beer", "I like milk")
+    known = await known_after(bench, process, ("My home is Rome",), ("Forget that I like beer",), missed)
+    assert known == ["I like milk", "My home is Rome"]
+    assert await known_after(bench, process, ("I like beer",)) == ["I like beer", "I like milk", "My home is Rome"]

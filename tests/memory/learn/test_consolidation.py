@@ -368,17 +368,18 @@ def test_a_fragment_keeps_the_words_that_it_corrects_and_what_else_took_them_alo
     assert (let_go.kind, let_go.memory.content) == (ChangeKind.UPDATE, "It scares me.")
 
 
-def test_a_fragment_that_quotes_what_it_corrects_does_not_say_it_twice_though_that_has_days() -> None:
-    old = meeting("My exam is on Monday", "Monday")
-    dated = replace(old, content="My exam is on Monday (2025-06-09)")
-    (created, *_) = learnt(leaning("My exam is on Monday no, Tuesday", "Tuesday"), known=[dated])
-    assert created.memory.content == "My exam is on Monday no, Tuesday"
-
-
-def test_a_fragment_corrects_its_own_field_before_what_was_said_last() -> None:
-    rows = [meeting("The call is on Monday", "Monday", said_at=NOW - 9), stored("I like tea", said_at=NOW - 1)]
-    (created, *_) = learnt(leaning("no, Tuesday", "Tuesday"), known=rows)
-    assert created.memory.content == "The call is on Monday. no, Tuesday"
+@pytest.mark.parametrize(
+    ("content", "corrects", "stands"),
+    [
+        ("My exam is on Monday (2025-06-09)", "My exam is on Monday no, Tuesday", "My exam is on Monday no, Tuesday"),
+        ("The call is on Monday", "no, Tuesday", "The call is on Monday. no, Tuesday"),  # not what was said last
+    ],
+)
+def test_a_fragment_corrects_what_it_quotes_or_its_own_field_before_what_was_said_last(
+    content: str, corrects: str, stands: str
+) -> None:
+    rows = [meeting(content, "Monday", said_at=NOW - 9), stored("I like tea", said_at=NOW - 1)]
+    assert learnt(leaning(corrects, "Tuesday"), known=rows)[0].memory.content == stands
     (created, *_) = learnt(leaning("I meant my son", attribute="family", relation=Relation.CHILD), known=rows)
     assert (created.memory.content, created.memory.subject) == ("I like tea. I meant my son", "child")
 

@@ -21,11 +21,11 @@ from memory.errors import Conflict, Unavailable
 from memory.learn.worker import WorkerSettings
 from memory.model import Role
 from memory.ports import MemoryBank
-from memory.service.opt_outs import OptOutService
 from memory.service.requests import Intake
+from memory.service.service_parts import ServiceParts
 from memory.service.shared_projects import SharedProjects
 from memory.service.user_erasures import UserErasures
-from memory.service.user_writes import UserWrites
+from memory.service.user_writes import OptOutService
 
 USER = "ann-7f3a"
 TRIES_MAX = 20
@@ -50,12 +50,10 @@ class ErasedAt(Faults):
 
 
 def erasures(bench: Bench, process: Process) -> UserErasures:
-    bank, erasure = MemoryBank(bench.store, process.ledger, bench.embedder), bench.erasure(process)
-    stores, intake = process.stores, Intake(bench.deployment.clock, lambda: "e1", str, counted_tokens())
-    opt_outs = OptOutService(opt_outs=process.opt_outs, ledger=process.ledger, clock=intake.clock)
-    writes = UserWrites(process.ledger, opt_outs)
-    shared = SharedProjects(bank, stores, erasure=erasure, writes=writes, intake=intake)
-    return UserErasures(erasure, process.erasures, shared=shared, intake=intake)
+    bank = MemoryBank(bench.store, process.ledger, bench.embedder)
+    intake = Intake(bench.deployment.clock, lambda: "e1", str, counted_tokens())
+    parts = ServiceParts(bank, process.log, process.stores, intake)
+    return UserErasures(parts, SharedProjects(parts))
 
 
 async def erased(bench: Bench, process: Process) -> None:
@@ -71,7 +69,6 @@ async def erased(bench: Bench, process: Process) -> None:
 
 async def learn_and_erase(folder: Path, at: int) -> bool:
     """Whether there is an await with that number."""
-    folder.mkdir()
     bench = Bench(sqlite_deployment(folder))
     async with bench.deployment.start() as process:
         await bench.tell(process, "My cat is called Tom. I like tea.", user=USER)

@@ -16,7 +16,6 @@ from memory.learn.forgetting import (
     ForgetReach,
     ForgetRequest,
     forgotten_later,
-    is_forgotten_later,
     lasting,
     matching_ids,
     outcomes_of,
@@ -45,9 +44,7 @@ ALL = [HOME, SISTERS_HOME, KNEE, JOB]
 
 
 def like(request: ForgetRequest, likeness: dict[str, float], *over: Memory) -> Closeness:
-    """Texts of these cosines to the request, what the reader takes to be over with it, and of the others that it is
-    rather not.
-    """
+    """Texts of these cosines to the request, what is `over` with it for the reader, and others that are rather not."""
     rows = {text: np.array([one, (1 - one**2) ** 0.5]) for text, one in likeness.items()}
     vectors = {request.claim.text: np.array([1.0, 0.0]), **rows}
     odds = dict.fromkeys(likeness, -1.5) | {one.content: 4.0 for one in over}
@@ -185,10 +182,10 @@ def test_what_is_learnt_late_heeds_a_request_that_was_made_after_it() -> None:
     later = lasting([asked("forget my address", attribute="home")])
     oslo = known("I live in Oslo")
     vectors = like(later[0], {HOME.content: 0.3, oslo.content: 0.3, SISTERS_HOME.content: 0.1}, HOME, oslo)
-    assert is_forgotten_later(later, HOME, vectors)
-    assert is_forgotten_later(later, claim("I live in Oslo", attribute="home", said_at=NOW - 1), vectors)
-    assert not is_forgotten_later(later, claim("I live in Oslo", attribute="home", said_at=NOW + 1), vectors)
-    assert not is_forgotten_later(later, SISTERS_HOME, vectors)
+    assert forgotten_later(later, [HOME], vectors)
+    assert forgotten_later(later, [claim("I live in Oslo", attribute="home", said_at=NOW - 1)], vectors)
+    assert not forgotten_later(later, [claim("I live in Oslo", attribute="home", said_at=NOW + 1)], vectors)
+    assert not forgotten_later(later, [SISTERS_HOME], vectors)
 
 
 def test_what_is_learnt_late_is_judged_beside_the_rest_of_its_window() -> None:
@@ -204,11 +201,11 @@ def test_a_request_within_a_project_touches_that_project_alone() -> None:
     said = replace(said, scope=replace(said.scope, project_id="p"))
     (request,) = requests_of([claim("forget my address", act=Act.FORGET, project="p", attribute="home")], [said])
     vectors = like(request, {HOME.content: 0.3}, HOME)
-    assert is_forgotten_later([request], replace(HOME, project_id="p"), vectors)
-    assert not is_forgotten_later([request], HOME, vectors)
-    assert not is_forgotten_later([request], replace(HOME, project_id="q"), vectors)
+    assert forgotten_later([request], [replace(HOME, project_id="p")], vectors)
+    assert not forgotten_later([request], [HOME], vectors)
+    assert not forgotten_later([request], [replace(HOME, project_id="q")], vectors)
     anywhere = asked("forget my address", attribute="home")  # made outside of any: in all
-    assert is_forgotten_later([anywhere], replace(HOME, project_id="p"), vectors)
+    assert forgotten_later([anywhere], [replace(HOME, project_id="p")], vectors)
 
 
 def test_a_receipt_says_what_went_or_that_nothing_matched() -> None:

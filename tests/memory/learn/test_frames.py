@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 from claims import claim, turn
+from trained_reader import FixedEncoder
 
 from memory.learn.frames import foreign
 from memory.learn.reading.judgements import Judgement
-from memory.learn.reading.labels import ACTS, FRAMES
+from memory.learn.reading.labels import FRAMES
 from memory.learn.reading.trained import TrainedReader
-from memory.model import Turn, Vector
+from memory.model import Turn
 
 KIND_OF = {
     "You are the king.": "plays",
@@ -22,24 +22,17 @@ KIND_OF = {
 }
 
 
-class FramingEncoder:
+class FramingEncoder(FixedEncoder):
     """Knows the sentences in `KIND_OF`; counts the messages that it judges."""
 
-    version = "framing"
     judged = 0
 
     def judge(self, texts: Sequence[str], before: str) -> list[Judgement]:
         self.judged += 1
-        acts = {act: float(act == "none") for act in ACTS}
         kinds = [KIND_OF.get(text, "plain") for text in texts]
         frames = [{one: float(one == kind) for one in FRAMES} for kind in kinds]
-        return [Judgement(acts, "none", 1.0, "user", "fact", (), frames=shares) for shares in frames]
-
-    def leaning(self, texts: Sequence[str]) -> list[float]:
-        return [0.0] * len(texts)
-
-    def relate(self, pairs: Sequence[tuple[str, str]]) -> Vector:
-        return np.zeros((len(pairs), 3), dtype=np.float32)
+        told = super().judge(texts, before)
+        return [replace(judged, frames=shares) for judged, shares in zip(told, frames, strict=True)]
 
 
 def turns_of(*said: str) -> list[Turn]:

@@ -8,7 +8,7 @@ from claims import claim, turn
 from learning_parts import Bench, Faults
 from turn_logs import START, Process
 
-from memory.adapters.sql.holdout_record import SqlHoldoutRecord
+from memory.adapters.sql.receipts import SqlHoldoutRecord
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.errors import Unavailable
 from memory.learn.worker import WorkerSettings

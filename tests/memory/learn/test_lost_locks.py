@@ -17,7 +17,7 @@ from suspensions import EVERY, LOCK_LOST, WRITTEN_TO, BrokenOff, awaits_of, cras
 from turn_logs import Process, sqlite_deployment
 
 from memory.adapters.milvus.store import MilvusTimeouts
-from memory.adapters.sql.database import CALL_SECONDS_MAX
+from memory.adapters.sql.job_writer import CALL_SECONDS_MAX
 from memory.adapters.sql.ledger import LOCK_SECONDS, WORK_SECONDS_MAX
 from memory.errors import Conflict
 from memory.learn import window
@@ -94,7 +94,6 @@ async def test_who_was_frozen_and_then_dies_at_any_await_leaves_what_everybody_s
     for number in crash_points(every):
         if not is_reached:
             break
-        (tmp_path / str(number)).mkdir()
         bench, faults = Bench(sqlite_deployment(tmp_path / str(number))), Faults(is_slow=True)
         async with bench.deployment.start() as other:
             async with bench.deployment.start() as frozen:

@@ -13,30 +13,23 @@ import pytest
 from chat_server import FakeModelServer
 from claims import NOW, claim
 from learning_parts import Bench, Faults, Killed
-from plain_reader import FactReader, PlainReader, by_words
+from plain_reader import FactReader, PlainReader, moves
 from reading_parts import a_claim, claims
 from scripted_model import ScriptedModel, running_model, scripted
 from suspensions import EVERY, crash_points
 from turn_logs import AT_ONCE, Process, sqlite_deployment
 
-from memory.learn import plan, stored_reading
+from memory.learn import plan
 from memory.learn.plan import Plan
-from memory.learn.reading.fallback import FallbackReader
+from memory.learn.readers import FallbackReader
 from memory.learn.reading.model_reader import ModelReader, ModelReaderSettings
 from memory.learn.worker import WorkerSettings
 from memory.model import Act, MemoryStatus, Relation
-from memory.ports import PairRelation, PairVerdict, StatementPair
 
 ASKING = ModelReaderSettings("scripted", seconds=5.0)
 LATER_SECONDS = 1_000.0
 SCHOOL, BEES = "I teach chemistry at a night school.", "We keep bees behind the shed."
 MONDAY, FRIDAY = "My dentist appointment is on Monday.", "My dentist appointment is on Friday."
-
-
-def moves(pair: StatementPair) -> PairVerdict:
-    """What no field says: the appointment is the same one."""
-    is_moved = (pair.older, pair.newer) == (MONDAY, FRIDAY)
-    return PairVerdict(PairRelation.REPLACES, 0.9) if is_moved else by_words(pair)
 
 
 async def work(
@@ -69,7 +62,7 @@ async def test_a_crash_between_reading_and_planning_does_not_ask_the_model_again
         bench.deployment.clock.now += LATER_SECONDS
         model.server.says = scripted(without=lambda unit: True)  # the second time it would say nothing
         async with bench.deployment.start() as process:
-            found = stored_reading.decode(await stored(process, bench))
+            found = plan.decode_claims(await stored(process, bench))
             assert found is not None
             assert [claim.text for claim in found] == [SCHOOL]
             await work(bench, process, model)
@@ -80,10 +73,7 @@ async def test_a_crash_between_reading_and_planning_does_not_ask_the_model_again
 async def test_of_a_sentence_only_the_fact_that_the_model_calls_replaced_changes(bench: Bench) -> None:
     facts, sold = ("I play the cello in Leeds", "I teach the cello in Leeds"), "I sold the cello in Leeds."
 
-    def relates(pair: StatementPair) -> PairVerdict:
-        return PairVerdict(PairRelation.REPLACES, 0.9) if pair.older == facts[0] else by_words(pair)
-
-    async with running_model(relates=relates) as model, bench.deployment.start() as process:
+    async with running_model(relates=moves((facts[0], sold))) as model, bench.deployment.start() as process:
         await bench.tell(process, " and ".join(facts))
         await bench.worker(process, reader=FactReader()).work_off()
         await bench.tell(process, sold)
@@ -100,7 +90,7 @@ async def test_of_a_sentence_only_the_fact_that_the_model_calls_replaced_changes
 async def test_a_crash_at_any_call_stores_what_a_quiet_run_stores_and_asks_at_most_once_more(
     tmp_path: Path, every: int, *, is_after: bool
 ) -> None:
-    async with running_model(relates=moves) as model:
+    async with running_model(relates=moves((MONDAY, FRIDAY))) as model:
         quiet = Faults()
         await _told_and_learnt(Bench(sqlite_deployment(tmp_path / "quiet")), model, quiet)
         saved = quiet.calls.index("save_plan") + 1
@@ -132,13 +122,13 @@ async def _told_and_learnt(bench: Bench, model: ScriptedModel, faults: Faults) -
 
 
 async def test_an_outage_between_reading_and_relating_costs_only_the_question_about_the_pair(bench: Bench) -> None:
-    async with running_model(relates=moves) as model, bench.deployment.start() as process:
+    async with running_model(relates=moves((MONDAY, FRIDAY))) as model, bench.deployment.start() as process:
         await bench.learn(process, MONDAY, session="before")
         falls_silent_after(model.server, answers=1)
         await bench.tell(process, FRIDAY)
         await work(bench, process, model)
         assert await bench.contents() == [MONDAY]
-        model.server.says, model.server.status = scripted(relates=moves), 200
+        model.server.says, model.server.status = scripted(relates=moves((MONDAY, FRIDAY))), 200
         bench.deployment.clock.now += LATER_SECONDS
         await work(bench, process, model)
     assert (len(model.read), len(model.related)) == (1, 2)
@@ -147,7 +137,7 @@ async def test_an_outage_between_reading_and_relating_costs_only_the_question_ab
 
 def falls_silent_after(server: FakeModelServer, *, answers: int) -> None:
     """From then on it refuses everybody."""
-    says: Callable[[dict[str, object]], str] = scripted(relates=moves)
+    says: Callable[[dict[str, object]], str] = scripted(relates=moves((MONDAY, FRIDAY)))
     left = [answers]
 
     def fewer(body: dict[str, object]) -> str:
@@ -191,18 +181,18 @@ CLAIMS = [
 
 
 def test_claims_come_back_as_they_were() -> None:
-    assert stored_reading.decode(stored_reading.encode(CLAIMS)) == CLAIMS
+    assert plan.decode_claims(plan.encode_claims(CLAIMS)) == CLAIMS
 
 
 def test_a_reading_is_no_plan_and_a_plan_no_reading() -> None:
-    assert stored_reading.is_reading(None)
-    assert stored_reading.is_reading(stored_reading.encode(CLAIMS))
-    assert not stored_reading.is_reading(plan.encode(Plan()))
-    assert not stored_reading.is_reading(b"damaged")
+    assert plan.is_reading(None)
+    assert plan.is_reading(plan.encode_claims(CLAIMS))
+    assert not plan.is_reading(plan.encode(Plan()))
+    assert not plan.is_reading(b"damaged")
 
 
 @pytest.mark.parametrize(
     "stored", [None, b"", b"{}", b"[]", b'{"stage": "read", "version": 99, "claims": []}', b'{"stage": "extracted"}']
 )
 def test_what_another_release_stored_is_read_again(stored: bytes | None) -> None:
-    assert stored_reading.decode(stored) is None
+    assert plan.decode_claims(stored) is None

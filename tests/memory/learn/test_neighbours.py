@@ -18,7 +18,7 @@ from hashing_embedder import HashingEmbedder
 from learning_parts import Bench
 from memory_rows import memory
 from milvus_kinds import PATIENT, RealMilvus
-from plain_reader import PlainReader, by_words, claim_of
+from plain_reader import PlainReader, claim_of, moves
 from prometheus_client import CollectorRegistry
 from turn_logs import START, a_turn, sqlite_deployment
 
@@ -48,12 +48,6 @@ SAID = (
     "My cousin lives in Lima.",
     "I take my tea without milk.",
 )
-
-
-def moves(pair: StatementPair) -> PairVerdict:
-    """What no field says: the number is the only one, and the appointment the same one."""
-    is_moved = (pair.older, pair.newer) in ((OLD[2], SAID[2]), (OLD[3], SAID[3]))
-    return PairVerdict(PairRelation.REPLACES, 0.9) if is_moved else by_words(pair)
 
 
 def others(number: int) -> list[str]:
@@ -93,7 +87,6 @@ def a_row(memory_id: str, content: str, *, at: float) -> Memory:
 
 async def fallen(folder: Path, store: MemoryStore, *, crowd: Sequence[str], has_sets: bool = False) -> list[list[str]]:
     """What each statement supersedes, of the old ones and of a crowd that was said after them."""
-    folder.mkdir()
     embedder = HashingEmbedder(dimension=384)
     await fill(store, embedder, OLD, at=START - 200 * DAY)
     await fill(store, embedder, crowd, at=START - 100 * DAY)
@@ -103,7 +96,7 @@ async def fallen(folder: Path, store: MemoryStore, *, crowd: Sequence[str], has_
     async with bench.deployment.start() as process:
         for number, said in enumerate(SAID):
             await bench.tell(process, said, session=f"s{number}")
-            await bench.worker(process, reader=PlainReader(moves)).work_off()
+            await bench.worker(process, reader=PlainReader(moves((OLD[2], SAID[2]), (OLD[3], SAID[3])))).work_off()
             page = await store.page(MemoryFilter("ann", status=MemoryStatus.SUPERSEDED), limit=100, cursor="")
             now = {memory.content for memory in page.memories}
             found.append(sorted(now - known))

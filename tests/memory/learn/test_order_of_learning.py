@@ -10,22 +10,24 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from hashing_embedder import HashingEmbedder
 from learning_parts import Bench
-from plain_reader import PlainReader, by_words
+from plain_reader import PlainReader, moves
 from turn_logs import START, sqlite_deployment
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.model import MemoryStatus, Message, Scope, Turn, TurnStatus
-from memory.ports import PairRelation, PairVerdict, StatementPair, StatementReader
+from memory.ports import StatementReader
 
 ORDERS = 10
 SESSIONS = 3
 DIMENSION = 384
 
 APPOINTMENTS = tuple(f"My dentist appointment is on {day}." for day in ("Monday", "Tuesday", "Friday", "Sunday"))
+MOVES = moves(*pairwise(APPOINTMENTS))  # only to the next one: the first says nothing of the third
 PLAIN = (
     "I live in Leeds.",
     "I work at Nokia.",
@@ -92,7 +94,6 @@ def shuffled(turns: Sequence[Turn], chance: random.Random) -> list[Turn]:
 
 async def learnt(folder: Path, turns: Sequence[Turn], reader: StatementReader, pauses: Sequence[bool]) -> list[Row]:
     """All that is stored in the end. `pauses`: after which turns the worker comes by."""
-    folder.mkdir()
     store, embedder = InMemoryStore(dimension=DIMENSION), HashingEmbedder(dimension=DIMENSION)
     bench = Bench(sqlite_deployment(folder), store=store, embedder=embedder)
     async with bench.deployment.start() as process:
@@ -121,23 +122,15 @@ async def in_all_orders(folder: Path, statements: Sequence[str], reader: Stateme
     return found
 
 
-def moves(pair: StatementPair) -> PairVerdict:
-    """An appointment only to the next day of the list: the first says nothing of the third."""
-    if pair.older in APPOINTMENTS and pair.newer in APPOINTMENTS:
-        is_next = APPOINTMENTS.index(pair.newer) - APPOINTMENTS.index(pair.older) == 1
-        return PairVerdict(PairRelation.REPLACES, 0.9) if is_next else by_words(pair)
-    return by_words(pair)
-
-
 async def test_what_supersedes_what_and_when_does_not_depend_on_windows_or_order(tmp_path: Path) -> None:
-    as_said, *others = await in_all_orders(tmp_path, PLAIN, PlainReader(moves))
+    as_said, *others = await in_all_orders(tmp_path, PLAIN, PlainReader(MOVES))
     assert {row.content for row in as_said if row.status is MemoryStatus.SUPERSEDED} >= {*APPOINTMENTS[:3], PLAIN[0]}
     assert others == [as_said] * ORDERS
 
 
 async def test_what_counts_does_not_depend_on_windows_or_order_where_statements_come_again(tmp_path: Path) -> None:
     """What was said, was replaced and is said again stands as two rows where both times were learnt as they came."""
-    as_said, *others = await in_all_orders(tmp_path, REPEATED, PlainReader(moves))
+    as_said, *others = await in_all_orders(tmp_path, REPEATED, PlainReader(MOVES))
     assert list(map(_active, others)) == [_active(as_said)] * ORDERS
 
 

@@ -14,7 +14,7 @@ import pytest
 from claims import claim
 from learning_parts import Bench, Faults, Killed
 from memory_rows import memory
-from plain_reader import PlainReader, by_words
+from plain_reader import PlainReader, moves
 from suspensions import EVERY, crash_points
 from turn_logs import AT_ONCE, Process, sqlite_deployment
 
@@ -23,7 +23,7 @@ from memory.learn import plan
 from memory.learn.plan_inputs import PlanInputs, progress_of
 from memory.learn.worker import WorkerSettings
 from memory.model import Act, Change, ChangeKind, Claim, Memory, Role, Turn
-from memory.ports import PairRelation, PairVerdict, StatementPair
+from memory.ports import PairVerdict, StatementPair
 from memory.service.erasure import Erasure
 
 LATER_SECONDS = 100.0
@@ -92,7 +92,6 @@ async def test_wherever_a_window_broke_off_what_was_said_meanwhile_is_heeded(
 ) -> None:
     known, waiting, meanwhile, expected = OVERTAKEN[case]
     for number in crash_points(every):
-        (tmp_path / str(number)).mkdir()
         bench, model = Bench(sqlite_deployment(tmp_path / str(number))), TalksOnce()
         faults = Faults(number=number, error=Killed(), is_after=is_after)
         async with bench.deployment.start() as dying:
@@ -118,7 +117,6 @@ async def test_wherever_a_window_broke_off_what_was_said_meanwhile_is_heeded(
 async def test_making_it_again_can_be_broken_off_anywhere_itself(tmp_path: Path, every: int) -> None:
     known, waiting, meanwhile, expected = OVERTAKEN["the later home"]
     for number in crash_points(every):
-        (tmp_path / str(number)).mkdir()
         bench, faults = Bench(sqlite_deployment(tmp_path / str(number))), Faults(number=number, error=Killed())
         async with bench.deployment.start() as process:
             await _known_and_waiting(bench, process, known, waiting)
@@ -237,17 +235,12 @@ async def test_what_a_reader_said_of_a_pair_counts_until_one_of_it_changes(
 ) -> None:
     async with bench.deployment.start() as process:
         await _known_and_waiting(bench, process, MONDAY, FRIDAY)
-        await _killed_at_apply(bench, process, reader=PlainReader(_moves))
+        await _killed_at_apply(bench, process, reader=PlainReader(moves((MONDAY, FRIDAY))))
     bench.deployment.clock.now += LATER_SECONDS
     await _said_meanwhile(bench, meanwhile)
     async with bench.later(LATER_SECONDS) as process:
         await bench.worker(process, reader=_Never()).work_off()
     assert await bench.active() == sorted(expected)
-
-
-def _moves(pair: StatementPair) -> PairVerdict:
-    is_moved = (pair.older, pair.newer) == (MONDAY, FRIDAY)
-    return PairVerdict(PairRelation.REPLACES, 0.9) if is_moved else by_words(pair)
 
 
 async def test_a_yes_that_was_applied_is_not_applied_again(bench: Bench) -> None:

@@ -36,7 +36,7 @@ from memory.model import Act, Claim, Message, Scope, Turn, TurnStatus, Vector
 from memory.ports import Embedder, LearnDue, StatementReader
 from memory.processes.from_settings import worker_settings
 from memory.runtime.metrics import Metrics
-from memory.runtime.telemetry import Telemetry
+from memory.runtime.tracing import Telemetry
 from memory.settings import Settings
 
 NOTHING: tuple[Claim, ...] = ()

@@ -24,22 +24,20 @@ from prometheus_client import CollectorRegistry
 from reading_parts import ScriptedChat
 
 from memory.adapters.in_memory import InMemoryStore
+from memory.adapters.sql.erased_users import SqlOptOuts
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.notes import SqlNoteBook
-from memory.adapters.sql.opt_outs import SqlOptOuts
 from memory.adapters.sql.receipts import SqlReceipts
 from memory.adapters.sql.sqlite_database import SqliteDatabase
-from memory.adapters.sql.upkeep_schedule import SqlUpkeepSchedule
-from memory.adapters.sql.usage_counts import SqlUsageCounts
+from memory.adapters.sql.upkeep import SqlUpkeepSchedule, SqlUsageCounts
 from memory.errors import Unavailable
 from memory.learn.reflection import Reflector
 from memory.learn.retention import DAY, RetentionReason, RetentionRules
-from memory.learn.schedule import UpkeepLoop
-from memory.learn.upkeep import ROWS_PER_WRITE, Upkeep, UpkeepTask
+from memory.learn.upkeep import ROWS_PER_WRITE, Upkeep, UpkeepLoop, UpkeepTask
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, PastNote, Trust
 from memory.ports import MemoryBank, MemoryFilter, MemoryStore, StatementReader
 from memory.runtime.metrics import Metrics
-from memory.runtime.telemetry import Telemetry
+from memory.runtime.tracing import Telemetry
 
 NOW = 1_750_000_000.0
 EMBEDDER = HashingEmbedder()
@@ -247,7 +245,6 @@ async def test_a_crash_at_any_call_leaves_nothing_half_done(tmp_path: Path, is_a
     wanted: dict[str, Memory] = {}
     for number in itertools.count():
         folder = tmp_path / str(number)
-        folder.mkdir()
         async with world(folder, InMemoryStore(dimension=EMBEDDER.dimension)) as here:
             await here.put(*MIXED)
             await here.count("coffee", "coffee")

@@ -153,7 +153,6 @@ async def test_a_crash_at_any_call_loses_and_doubles_nothing(
     tmp_path: Path, error: BaseException, *, is_after: bool
 ) -> None:
     for number in itertools.count(1):
-        (tmp_path / str(number)).mkdir()
         bench = Bench(sqlite_deployment(tmp_path / str(number)))
         faults = Faults(number=number, error=error, is_after=is_after)
         async with bench.deployment.start() as dying:

@@ -111,17 +111,12 @@ async def test_a_kill_beside_the_jobs_leaves_what_an_undisturbed_run_leaves(
     tmp_path: Path, number: int, every: int
 ) -> None:
     """`number`: the first, second and third moment of waiting there: before the call, within it, after it."""
-    undisturbed = await killed_at(_bench(tmp_path / "quiet"), ProcessKilled(None))
+    undisturbed = await killed_at(Bench(sqlite_deployment(tmp_path / "quiet")), ProcessKilled(None))
     assert len(undisturbed) == len(TOLD)
     unreached: list[str] = []
     for index, place in enumerate(PLACES[crash_seed() % every :: every]):
-        kill = ProcessKilled(place, number=number)
-        assert await killed_at(_bench(tmp_path / str(index)), kill) == undisturbed, f"killed at {place}"
+        bench, kill = Bench(sqlite_deployment(tmp_path / str(index))), ProcessKilled(place, number=number)
+        assert await killed_at(bench, kill) == undisturbed, f"killed at {place}"
         if not kill.is_dead:
             unreached.append(str(place))
     assert number > 1 or unreached == []
-
-
-def _bench(folder: Path) -> Bench:
-    folder.mkdir()
-    return Bench(sqlite_deployment(folder))

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from durable_state import durable_state
 from learning_parts import Bench, Faults, Killed
-from plain_reader import PlainReader, by_words
+from plain_reader import PlainReader, moves
 from suspensions import AROUND_THE_JOBS, EVERY, LOCK_LOST, WRITTEN_TO, BrokenOff, awaits_of, crash_points
 from turn_logs import Process, sqlite_deployment
 
@@ -28,7 +28,7 @@ from memory.learn import neighbours, plan_writer, trigger_scanner, window, windo
 from memory.learn.worker import WorkerSettings
 from memory.model import Act, CarriedNote, Claim, RecallStatus, Receipt, Role, Turn
 from memory.model.wordings import WORDINGS
-from memory.ports import LearnDue, PairRelation, PairVerdict, StatementPair
+from memory.ports import LearnDue, PairVerdict, StatementPair
 
 KNOWN = "My sister lives in Oslo."
 FORGOTTEN = "My parrot is called Kiki."
@@ -78,7 +78,7 @@ class Model(PlainReader):
     """
 
     def __init__(self, errors: Mapping[str, Exception]) -> None:
-        super().__init__(_verdict)
+        super().__init__(moves((DENTIST, NEW_DENTIST)))
         self._errors = errors
 
     async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
@@ -92,11 +92,6 @@ class Model(PlainReader):
         if any((pair.older, pair.newer) == (LOCKER, NEW_LOCKER) for pair in pairs):
             raise AWAY
         return await super().relate(pairs)
-
-
-def _verdict(pair: StatementPair) -> PairVerdict:
-    is_replaced = (pair.older, pair.newer) == (DENTIST, NEW_DENTIST)
-    return PairVerdict(PairRelation.REPLACES, 0.9) if is_replaced else by_words(pair)
 
 
 AWAY = Unavailable("model", "away")
@@ -211,7 +206,6 @@ async def outcome(bench: Bench, process: Process) -> dict[str, Any]:
 
 
 async def a_bench(folder: Path) -> Bench:
-    folder.mkdir()
     bench = Bench(sqlite_deployment(folder))
     await prepare(bench)
     return bench

@@ -68,17 +68,8 @@ def test_a_tenant_is_part_of_the_user_and_must_be_there() -> None:
     assert verified_user(payload(sub="ada"), names) is ClaimProblem.TENANT
 
 
-IDS = st.text(alphabet="a/%25F é", max_size=6)
-
-
-@given(IDS, IDS, IDS, IDS)
-def test_no_two_users_of_tenants_are_one(tenant: str, user: str, tenant2: str, user2: str) -> None:
-    is_same = (tenant, user) == (tenant2, user2)
-    assert (user_of_tenant(tenant, user) == user_of_tenant(tenant2, user2)) == is_same
-
-
-def test_short_tenants_and_users_are_all_kept_apart() -> None:
-    parts = ["".join(one) for size in range(4) for one in product("a/%", repeat=size)]
+def test_no_two_users_of_tenants_are_one() -> None:
+    parts = ["".join(one) for size in range(4) for one in product("a/%25F", repeat=size)]
     pairs = list(product(parts, parts))
     assert len({user_of_tenant(*pair) for pair in pairs}) == len(pairs)
 

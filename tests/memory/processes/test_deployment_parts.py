@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -21,7 +22,7 @@ from memory.adapters.http_probe import http_probe
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.errors import Unavailable
 from memory.processes.deployment_parts import SeenParts
-from memory.processes.running_parts import introduction
+from memory.processes.kept_state import introduction
 from memory.settings import Settings
 
 HEALTHY: dict[str, object] = {"eds_health_status": "HEALTHY"}
@@ -34,7 +35,7 @@ class Servers:
 
     port: int = 0
     is_live: bool = True
-    filters: list[dict[str, object]] = field(default_factory=lambda: [HEALTHY])
+    filters: list[dict[str, object]] = field(default_factory=lambda: [HEALTHY, HEALTHY])
     models: int = 200
 
 
@@ -80,44 +81,34 @@ async def seen_by_the_api(folder: Path, settings: Settings, *others: str) -> dic
         return {one.part: (one.reason, one.running) for one in found}
 
 
-async def test_what_runs_works(tmp_path: Path, servers: Servers) -> None:
-    servers.filters = [HEALTHY, HEALTHY]
-    assert await seen_by_the_api(tmp_path, settings_for(servers), "filter", "filter", "worker", "tool") == {
-        "envoy": ("", None),
-        "filter": ("", 2),
-        "worker": ("", 1),
-        "upstream": ("", None),
-    }
+WELL = {"envoy": ("", None), "filter": ("", 2), "worker": ("", 1), "upstream": ("", None)}
+NO_ENVOY = {"envoy": ("not_running", None), "worker": ("not_running", 0)}
 
 
-async def test_what_is_down_or_missing_is_shown_as_that(tmp_path: Path, servers: Servers) -> None:
-    servers.models = 503
-    found = await seen_by_the_api(tmp_path, settings_for(servers), "filter")
-    assert found == {
-        "envoy": ("", None),
-        "filter": ("some_missing", 1),
-        "worker": ("not_running", 0),
-        "upstream": ("unavailable", None),
-    }
-
-
-async def test_a_filter_that_runs_and_fails_envoys_health_check_does_not_serve(
-    tmp_path: Path, servers: Servers
+@pytest.mark.parametrize(
+    ("servers_are", "envoy_port", "others", "differing"),
+    [
+        ({}, 0, ("filter", "filter", "worker", "tool"), {}),
+        ({"models": 503}, 0, ("filter", "worker"), {"filter": ("some_missing", 1), "upstream": ("unavailable", None)}),
+        ({"filters": [HEALTHY, FAILING]}, 0, ("filter", "filter", "worker"), {"filter": ("not_serving", 1)}),
+        ({"is_live": False}, 0, ("filter", "filter"), NO_ENVOY),
+        ({"is_live": False}, 1, ("filter", "filter"), NO_ENVOY),  # nobody answers there
+    ],
+    ids="well missing fails_health_checks envoy_not_live envoy_dead".split(),
+)
+async def test_what_works_and_what_is_down_or_missing_is_shown_as_that(
+    tmp_path: Path,
+    servers: Servers,
+    servers_are: dict[str, Any],
+    envoy_port: int,
+    others: tuple[str, ...],
+    differing: dict[str, tuple[str, int | None]],
 ) -> None:
-    servers.filters = [HEALTHY, FAILING]
-    found = await seen_by_the_api(tmp_path, settings_for(servers), "filter", "filter")
-    assert found["filter"] == ("not_serving", 1)
-
-
-@pytest.mark.parametrize("change", ["dead", "not live"])
-async def test_envoy_is_down_where_a_filter_of_this_host_would_serve_it(
-    tmp_path: Path, servers: Servers, change: str
-) -> None:
-    servers.is_live = False
-    port = servers.port if change == "not live" else 1
-    found = await seen_by_the_api(tmp_path, settings_for(servers, envoy_admin_port=port), "filter", "filter")
-    assert found["envoy"] == ("not_running", None)
-    assert found["filter"] == ("", 2)
+    """Envoy is down where a filter of this host would serve it."""
+    for name, value in servers_are.items():
+        setattr(servers, name, value)
+    settings = settings_for(servers, envoy_admin_port=envoy_port or servers.port)
+    assert await seen_by_the_api(tmp_path, settings, *others) == WELL | differing
 
 
 async def test_an_envoy_that_answered_once_is_down_when_it_does_not(tmp_path: Path, servers: Servers) -> None:

@@ -9,13 +9,13 @@ from milvus_kinds import PATIENT, prepared
 from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
 
-from memory.adapters.milvus.row_scan import FILES_OF_A_SERVER
+from memory.adapters.milvus.deleted_rows import FILES_OF_A_SERVER
 from memory.adapters.milvus.store import MilvusStore
 from memory.adapters.sql.erasures import SqlErasures
 from memory.model import VectorOrigin
 from memory.model.erasures import ErasureRequest
 from memory.processes.erasure_parts import Verification, verified
-from memory.processes.sql_state import sqlite_database
+from memory.processes.state_parts import sqlite_database
 from memory.runtime.metrics import Metrics
 from memory.settings import Settings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, aclosing
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +19,16 @@ from structlog.testing import capture_logs
 from turn_logs import ManualClock, a_turn
 from written_settings import named_model, written_settings
 
-from memory.adapters.sql.exams import SqlExamResults
+from memory.adapters.sql.model_capabilities import SqlExamResults
 from memory.adapters.sql.sqlite_database import SqliteDatabase
-from memory.errors import BadSetting, Unavailable
-from memory.learn.readers import OffReader, Readers
-from memory.learn.reading.fallback import FallbackReader
+from memory.errors import Unavailable
+from memory.learn.readers import FallbackReader, OffReader, Readers
 from memory.learn.reading.trained import TrainedReader
 from memory.model import Message
 from memory.ports.reading import ExamKey, ExamResult, ExamResults
-from memory.processes import reader_parts, writer_parts
+from memory.processes import reader_parts
 from memory.processes.from_settings import chat_server
-from memory.processes.writer_parts import ExaminedModel, open_writing_model
+from memory.processes.reader_parts import ExaminedModel
 from memory.runtime.metrics import Metrics
 from memory.settings import ExternalModel, ModelEndpoint, Settings
 
@@ -91,11 +90,6 @@ async def test_each_setting_has_its_reader_and_needs_no_server_to_start(
         assert isinstance(readers.ready, OffReader if reader == "off" else TrainedReader)
 
 
-def test_an_unknown_reader_stops_the_start_and_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadSetting, match=r"memory\.learn\.reader"):
-        settings_with(tmp_path, reader="verbatim")
-
-
 async def sent(server: FakeModelServer, settings: Settings, *, metrics: Metrics | None = None) -> dict[str, Any]:
     """What the model is asked about a statement."""
     server.says = server.says or scripted()
@@ -106,22 +100,24 @@ async def sent(server: FakeModelServer, settings: Settings, *, metrics: Metrics 
     return server.asked[-1]
 
 
-async def test_a_priority_is_sent_only_where_it_is_set(tmp_path: Path, server: FakeModelServer) -> None:
-    plain = await sent(server, settings_with(tmp_path, server.url, model={}))
-    low = await sent(server, settings_with(tmp_path, server.url, model={}, priority=10))
-    assert "priority" not in plain
-    assert low["priority"] == 10
-
-
-async def test_model_temperature_tokens_topics_and_examples_reach_the_server(
+async def test_what_is_set_reaches_the_server_and_calls_and_tokens_are_counted_by_role(
     tmp_path: Path, server: FakeModelServer
 ) -> None:
+    metrics = unwatched()
+    assert "priority" not in await sent(server, settings_with(tmp_path, server.url, model={}), metrics=metrics)
+
+    def count(name: str, **labels: str) -> float | None:
+        return metrics.registry.get_sample_value(name, {"role": "memory_extraction", **labels})
+
+    assert count("memproxy_model_calls_total", outcome="answered") == 1
+    tokens = [count("memproxy_model_tokens_total", kind=kind) for kind in ("prompt", "cached", "answer")]
+    assert tokens == [100, 90, 5]
     examples = tmp_path / "examples.json"
     examples.write_text('[{"said": "the boiler is a Vaillant", "keep": true}, {"said": "it is cold", "keep": false}]')
     model = {"llm_model_name": "qwen3", "temperature": 0.4, "max_tokens": 99}
-    told: dict[str, Any] = {"topics": ["boilers"], "examples": str(examples)}
+    told: dict[str, Any] = {"topics": ["boilers"], "examples": str(examples), "priority": 10}
     body = await sent(server, settings_with(tmp_path, server.url, model=model, **told))
-    assert (body["model"], body["temperature"], body["max_tokens"]) == ("qwen3", 0.4, 99)
+    assert [body[name] for name in ("model", "temperature", "max_tokens", "priority")] == ["qwen3", 0.4, 99, 10]
     assert "boilers" in body["messages"][0]["content"]
     kept, kept_answer, left, left_answer, question = [message["content"] for message in body["messages"][-5:]]
     assert "the boiler is a Vaillant" in kept
@@ -136,31 +132,6 @@ async def test_a_call_takes_no_longer_than_the_model_is_given(tmp_path: Path, se
     settings = settings_with(tmp_path, server.url, model={"llm_timeout_seconds": 0.2})
     with pytest.raises(Unavailable, match=r"within 0\.2 s"):
         await sent(server, settings)
-
-
-async def test_calls_and_tokens_are_counted_by_role(tmp_path: Path, server: FakeModelServer) -> None:
-    metrics = unwatched()
-    await sent(server, settings_with(tmp_path, server.url, model={}), metrics=metrics)
-
-    def count(name: str, **labels: str) -> float | None:
-        return metrics.registry.get_sample_value(name, {"role": "memory_extraction", **labels})
-
-    assert count("memproxy_model_calls_total", outcome="answered") == 1
-    tokens = {kind: count("memproxy_model_tokens_total", kind=kind) for kind in ("prompt", "cached", "answer")}
-    assert tokens == {"prompt": 100, "cached": 90, "answer": 5}
-
-
-@pytest.mark.parametrize("content", ["{", '[{"said": "x"}]', '[{"said": "x", "keep": true, "why": "y"}]', None])
-async def test_a_file_of_examples_that_cannot_be_used_stops_the_start_and_is_named(
-    tmp_path: Path, content: str | None
-) -> None:
-    examples = tmp_path / "examples.json"
-    if content is not None:
-        examples.write_text(content)
-    settings = settings_with(tmp_path, model={}, reader="model", examples=str(examples))
-    with pytest.raises(BadSetting, match=r"memory\.extraction\.examples"):
-        async with reader_parts.open_readers(settings, unwatched()):
-            pass
 
 
 # The exam
@@ -271,54 +242,35 @@ async def test_a_port_that_cannot_be_is_one_where_nobody_answers(tmp_path: Path)
 # Who writes: the model that reads, from the time at which it has passed
 
 
-def model_of(settings: Settings, results: ExamResults) -> ExaminedModel:
-    return ExaminedModel(settings, exams=results, metrics=unwatched())
+def model_of(settings: Settings, results: ExamResults) -> AbstractAsyncContextManager[ExaminedModel]:
+    return aclosing(ExaminedModel(settings, exams=results, metrics=unwatched()))
 
 
 async def written_by(model: ExaminedModel) -> str:
     return (await model.complete([Message("user", "Repeat: I row.")], max_tokens=9, seconds=60)).text
 
 
-async def test_a_model_writes_once_it_has_passed_and_is_looked_up_now_and_then(
-    tmp_path: Path, server: FakeModelServer, results: ExamResults, monkeypatch: pytest.MonkeyPatch
+async def test_a_model_writes_from_when_it_has_passed_until_its_result_is_gone(
+    tmp_path: Path, server: FakeModelServer, results: ExamResults, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = settings_with(tmp_path, server.url, model={}, priority=7)
     async with model_of(settings, results) as model:
         with pytest.raises(Unavailable):
             await written_by(model)
-        await examined_with(settings, results, has_passed=True)
-        with pytest.raises(Unavailable):
-            await written_by(model)
-        monkeypatch.setattr(writer_parts, "CHECK_SECONDS", 0.0)
+        for has_passed in (False, True):  # a passed one is looked up now and then, and not at once
+            await examined_with(settings, results, has_passed=has_passed)
+            model._check_at = model._check_at if has_passed else 0.0
+            with pytest.raises(Unavailable):
+                await written_by(model)
+        assert server.asked == []
+        monkeypatch.setattr(reader_parts, "CHECK_SECONDS", 0.0)
         model._check_at = 0.0
         assert (await written_by(model), model.name) == (SAID, "m")
-    assert [asked["priority"] for asked in server.asked] == [7], "as learning asks it"
-
-
-async def test_a_model_that_has_failed_never_writes_and_one_whose_result_is_gone_stops(
-    tmp_path: Path, server: FakeModelServer, results: ExamResults, clock: ManualClock
-) -> None:
-    settings = settings_with(tmp_path, server.url, model={}, priority=7)
-    await examined_with(settings, results, has_passed=False)
-    async with model_of(settings, results) as model:
-        with pytest.raises(Unavailable):
-            await written_by(model)
-        assert server.asked == []
-        await examined_with(settings, results, has_passed=True)
-        model._check_at = 0.0
-        await written_by(model)
         clock.now += 365 * 86_400.0
         model._check_at = 0.0
         with pytest.raises(Unavailable):
             await written_by(model)
-
-
-async def test_a_model_that_must_read_writes_without_an_exam(
-    tmp_path: Path, server: FakeModelServer, results: ExamResults
-) -> None:
-    settings = settings_with(tmp_path, server.url, model={}, reader="model")
-    async with model_of(settings, results) as model:
-        assert await written_by(model)
+    assert [asked["priority"] for asked in server.asked] == [7], "as learning asks it"
 
 
 async def test_the_upstream_s_first_model_writes_where_none_is_named(
@@ -339,15 +291,3 @@ async def test_an_upstream_that_is_down_is_asked_again_later(tmp_path: Path, res
         for _ in range(2):
             with pytest.raises(Unavailable):
                 await written_by(model)
-
-
-@pytest.mark.parametrize(("reader", "is_one"), [("auto", True), ("model", True), ("trained", False), ("off", False)])
-async def test_there_is_a_writer_only_where_a_model_is_to_read(
-    tmp_path: Path, results: ExamResults, reader: str, *, is_one: bool
-) -> None:
-    settings = settings_with(tmp_path, model={}, reader=reader)
-    async with AsyncExitStack() as stack:
-        assert (await open_writing_model(settings, stack, exams=results, metrics=unwatched()) is not None) is is_one
-    nobody = settings_with(tmp_path)
-    async with AsyncExitStack() as stack:
-        assert await open_writing_model(nobody, stack, exams=results, metrics=unwatched()) is None

@@ -23,10 +23,10 @@ from memory.adapters.sql.postgres_pool import PostgresAddress
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.processes.composition import SYSTEM_CLOCK
 from memory.processes.disk_findings import Disk, data_directory_finding
+from memory.processes.doctor_checks import version_finding
 from memory.processes.findings import Finding, Level
-from memory.processes.running_parts import introduction
+from memory.processes.kept_state import introduction
 from memory.processes.state_parts import open_examined
-from memory.processes.version_findings import version_finding
 from memory.runtime.release import RUNNING, Release, release_of
 from memory.settings import Settings
 from memory.settings.loader import load
@@ -174,26 +174,31 @@ def shared(request: pytest.FixtureRequest, tmp_path: Path) -> SharedState:
     return SharedState(tmp_path, is_postgres=request.param)
 
 
-async def test_parts_that_run_what_is_installed_are_counted(shared: SharedState) -> None:
-    async with shared.running(introduction("filter"), introduction("filter"), introduction("worker")):
+FILTER, WORKER = introduction("filter"), introduction("worker")
+STALE = f"{RUNNING} is installed; "
+
+
+@pytest.mark.parametrize(
+    ("introductions", "level", "says"),
+    [
+        ((FILTER, FILTER, WORKER), Level.OK, f"{RUNNING}, run by 2 filter, 1 worker"),
+        ((), Level.OK, f"{RUNNING}, run by no part now"),  # the doctor itself is none
+        (
+            (FILTER, WORKER.replace(RUNNING.version, "0.0.9")),
+            Level.WARN,
+            f"{STALE}worker (pid {os.getpid()}) runs 0.0.9" + str(RUNNING).removeprefix(RUNNING.version),
+        ),
+        (("", WORKER), Level.WARN, f"{STALE}1 of a release that does not state its version"),
+    ],
+    ids="all_of_today none one_not_restarted one_that_says_nothing".split(),
+)
+async def test_parts_are_counted_and_those_that_were_not_restarted_named(
+    shared: SharedState, introductions: tuple[str, ...], level: Level, says: str
+) -> None:
+    async with shared.running(*introductions):
         found = await shared.examined(RUNNING)
-    assert (found.level, found.says) == (Level.OK, f"{RUNNING}, run by 2 filter, 1 worker")
-    found = await shared.examined(RUNNING)  # they have left, and the doctor itself is none
-    assert (found.level, found.says) == (Level.OK, f"{RUNNING}, run by no part now")
-
-
-async def test_a_part_that_was_not_restarted_is_named(shared: SharedState) -> None:
-    async with shared.running(introduction("filter"), introduction("worker").replace(RUNNING.version, "0.0.9")):
-        found = await shared.examined(RUNNING)
-    assert (found.level, "memproxy restart" in found.advice) == (Level.WARN, True)
-    assert found.says.startswith(f"{RUNNING} is installed; worker (pid {os.getpid()}) runs 0.0.9")
-    assert "filter" not in found.says
-
-
-async def test_a_part_of_a_release_that_does_not_introduce_itself_is_stale(shared: SharedState) -> None:
-    async with shared.running("", introduction("api")):
-        found = await shared.examined(RUNNING)
-    assert (found.level, "1 of a release that does not state its version" in found.says) == (Level.WARN, True)
+    assert (found.level, found.says) == (level, says)
+    assert ("memproxy restart" in found.advice) is (level is Level.WARN)
 
 
 async def test_nobody_can_be_asked_while_the_state_is_away() -> None:

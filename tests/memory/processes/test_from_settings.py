@@ -1,44 +1,25 @@
-"""From a configuration file to what parts do: weights order a search, bounds bound, a bad value stops the start."""
+"""From a configuration file to what parts do: bounds bound, a bad value stops the start."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
-from hashing_embedder import HashingEmbedder
 from note_lookup import notes_of
 from prometheus_client import CollectorRegistry
 
-from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.retention import DEFAULT_NOTE_LIMITS, DEFAULT_RECEIPT_LIMITS, NoteLimits, ReceiptLimits
+from memory.adapters.sql.notes import DEFAULT_NOTE_LIMITS, NoteLimits
+from memory.adapters.sql.receipts import DEFAULT_RECEIPT_LIMITS, ReceiptLimits
 from memory.errors import BadSetting
-from memory.model import (
-    Candidate,
-    Change,
-    ChangeKind,
-    Memory,
-    PastNote,
-    RecallStatus,
-    Receipt,
-    RequestOptions,
-    Scope,
-    VectorOrigin,
-)
+from memory.model import PastNote, RecallStatus, Receipt
 from memory.model.arms import HoldoutRule
-from memory.model.claim_filters import ClaimFilter
 from memory.ports import LearnDue
 from memory.processes import composition, from_settings
-from memory.processes.kept_state import Process
-from memory.processes.working_set_parts import opened_sets
 from memory.recall.ranking import needed
-from memory.recall.ranking.ranking import CANDIDATES_MAX
 from memory.recall.ranking.weights import NAMES, PARTS
 from memory.recall.working_set.working_sets import WorkingSetLimits
 from memory.settings import Settings, loader
@@ -60,82 +41,10 @@ def settings_of(text: str, folder: Path) -> Settings:
     return loader.load(file, told, {})
 
 
-@asynccontextmanager
-async def parts_of(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[composition.Parts]:
-    """The parts of a process that was given this file."""
-    monkeypatch.setattr(composition, "REGISTRY", CollectorRegistry())  # the process's own takes one set of metrics only
-    async with composition.open_parts(settings_of(text, folder)) as parts:
-        yield parts
-
-
-def remembered(content: str, *, days_ago: float = 1.0, minute: int = 0, **fields: object) -> Memory:
-    said_at = composition.SYSTEM_CLOCK() - days_ago * DAY + minute * 60.0
-    memory = Memory(content, "u", content, said_at, said_at, said_at)
-    return replace(memory, **fields)  # type: ignore[arg-type]
-
-
 def arms(settings: Settings) -> tuple[bool, bool, HoldoutRule]:
     """Whether arms are compared, whether notes are withheld from all, and from whom."""
     recall = from_settings.recall_settings(settings)
     return from_settings.worker_settings(settings).compares_arms, recall.is_shadow, recall.holdout
-
-
-AS_CONFIGURED = RequestOptions()
-
-
-class Desk:
-    """A search as REST makes it, through everything that a file can change, over these memories."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.folder, self.monkeypatch = folder, monkeypatch
-
-    async def found(
-        self,
-        question: str,
-        *memories: Memory,
-        is_loaded: bool = True,
-        options: RequestOptions = AS_CONFIGURED,
-    ) -> list[Candidate]:
-        """`is_loaded`: from the user's working set, else from the store alone."""
-        embedder, store = HashingEmbedder(dimension=384), InMemoryStore()
-        vectors = np.asarray(await embedder.embed([memory.content for memory in memories], is_urgent=False))
-        await store.apply("u", [Change(ChangeKind.CREATE, memory) for memory in memories], vectors)
-        file = "{}" if is_loaded else "memory: {working_set: {user_memories_max: 1}}"
-        async with (
-            parts_of(file, self.folder, self.monkeypatch) as parts,
-            AsyncExitStack() as stack,
-        ):
-            corpora, _ = await opened_sets(
-                Process(parts.settings, parts.telemetry),
-                stack,
-                store=store,
-                state=parts.state,
-                origin=VectorOrigin("m", embedder.dimension),
-                tokens=parts.tokens,
-            )
-            assert (await corpora.corpus("u", waits=True) is not None) is is_loaded
-            recall = replace(parts, store=store, embedder=embedder, corpora=corpora).recall()
-            return await recall.search(Scope("u"), query=question, history=(), options=options)
-
-
-@pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    return Desk(tmp_path, monkeypatch)
-
-
-def contents(found: list[Candidate]) -> list[str]:
-    return [candidate.memory.content for candidate in found]
-
-
-async def test_a_claim_is_found_behind_more_memories_than_a_search_of_the_store_returns(desk: Desk) -> None:
-    nearer = [remembered(f"What is there? There is number {number}") for number in range(CANDIDATES_MAX + 50)]
-    cat = remembered("My cat Tom eats fish", subject="pet", name="Tom")
-    options = RequestOptions(token_budget=500, claim=ClaimFilter(subject="pet"))
-    found = await desk.found("What is there?", *nearer, cat, is_loaded=False, options=options)
-    assert contents(found) == [cat.content]
-
-
-# What parts are handed
 
 
 @pytest.mark.parametrize(
@@ -174,9 +83,10 @@ def test_each_part_is_handed_what_the_settings_say(
 async def test_what_is_kept_keeps_to_the_bounds_of_the_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(composition, "REGISTRY", CollectorRegistry())  # the process's own takes one set of metrics only
     now = composition.SYSTEM_CLOCK()
     text = "filters: 2\nmemory: {receipts: {keep_days: 1}, notes: {total_mib: 1}}"
-    async with parts_of(text, tmp_path, monkeypatch) as parts:
+    async with composition.open_parts(settings_of(text, tmp_path)) as parts:
         for number, days in enumerate((3, 2, 0, 0)):
             made_at = now - days * DAY
             parts.stores.receipts.keep(Receipt(f"r{number}", "u", made_at, RecallStatus.EMPTY, "nothing_relevant"))
@@ -190,17 +100,17 @@ async def test_what_is_kept_keeps_to_the_bounds_of_the_settings(
 
 
 @pytest.mark.parametrize(
-    ("section", "text", "named"),
+    ("section", "named"),
     [
-        ("receipts", "{keep_days: 0}", "memory.receipts.keep_days"),
-        ("receipts", "{total_mib: 0}", "memory.receipts.total_mib"),
-        ("notes", "{total_mib: 0.5}", "memory.notes.total_mib"),
-        ("working_set", "{patience_ms: 10000}", "memory.working_set.patience_ms"),
+        ("receipts: {keep_days: 0}", "memory.receipts.keep_days"),
+        ("receipts: {total_mib: 0}", "memory.receipts.total_mib"),
+        ("notes: {total_mib: 0.5}", "memory.notes.total_mib"),
+        ("working_set: {patience_ms: 10000}", "memory.working_set.patience_ms"),
     ],
 )
-def test_a_value_that_cannot_be_is_refused_by_its_name(tmp_path: Path, section: str, text: str, named: str) -> None:
+def test_a_value_that_cannot_be_is_refused_by_its_name(tmp_path: Path, section: str, named: str) -> None:
     with pytest.raises(BadSetting, match=re.escape(named)):
-        settings_of(f"memory: {{{section}: {text}}}", tmp_path)
+        settings_of(f"memory: {{{section}}}", tmp_path)
 
 
 def test_a_part_does_not_start_with_one(tmp_path: Path) -> None:

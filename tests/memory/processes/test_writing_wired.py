@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +23,16 @@ from memory.adapters.in_memory import InMemoryStore
 from memory.chat.completions import read_chat_request
 from memory.evaluation.sandbox import SettableClock
 from memory.learn.readers import Readers
-from memory.model import Conversation, Message, PastNote, Scope, SessionSummary, Turn, TurnStatus
-from memory.ports import LearnDue, ResentHistory
+from memory.model import Message, PastNote, Scope, SessionSummary, Turn, TurnStatus
+from memory.ports import LearnDue
 from memory.processes import entrypoints
+from memory.processes.background_parts import compactor_of, summarizer_of
 from memory.processes.composition import Parts, open_parts_on
+from memory.processes.erasure_parts import open_file_rewriter
 from memory.processes.from_settings import vector_origin
 from memory.processes.kept_state import Process
-from memory.processes.summary_parts import summarizer_of
 from memory.runtime.metrics import Metrics
-from memory.runtime.telemetry import Telemetry
+from memory.runtime.tracing import Telemetry
 
 NOW = 1_750_000_000.0
 ASKED = {"messages": [{"role": "user", "content": "What did we talk about last time?"}]}
@@ -41,45 +41,34 @@ BOAT = ("I want a boat for Nils.", "My budget for it is small.")
 WRITTEN = "The user wants a boat for Nils."
 
 
-@dataclass
-class Opened:
-    """The product's parts, with a model at this server where one is named."""
-
-    parts: Parts
-    clock: SettableClock
-    embedder: HashingEmbedder
-
-    async def learnt(self, *said: str) -> None:
-        """A session of these turns, which have been learnt."""
-        log = self.parts.state.turn_log
-        for number, text in enumerate(said, 1):
-            await log.append(
-                Turn(f"t{number}", Scope("ann", session_id="s1"), NOW, (Message("user", text),), TurnStatus.CLOSED)
-            )
-        while lease := await log.lease(now=NOW + 1, seconds=30, due=LearnDue()):
-            await log.acknowledge(lease)
+async def learnt(parts: Parts, *said: str) -> None:
+    """A session of these turns, which have been learnt."""
+    log, scope = parts.state.turn_log, Scope("ann", session_id="s1")
+    for number, text in enumerate(said, 1):
+        await log.append(Turn(f"t{number}", scope, NOW, (Message("user", text),), TurnStatus.CLOSED))
+    while lease := await log.lease(now=NOW + 1, seconds=30, due=LearnDue()):
+        await log.acknowledge(lease)
 
 
 @asynccontextmanager
-async def opened(folder: Path, server: FakeModelServer | None = None, **memory: Any) -> AsyncIterator[Opened]:
+async def opened(folder: Path, server: FakeModelServer | None = None, **memory: Any) -> AsyncIterator[Parts]:
     (folder / "data").mkdir()
     models = [] if server is None else [named_model(server.url)]
     memory = {"embedding": {"model": "hashed-words"}, **memory}  # no classifier is shipped for it
     settings = written_settings(folder, memory=memory, data_dir=str(folder / "data"), external_models=models)
-    clock, embedder = SettableClock(NOW), HashingEmbedder(dimension=384)
+    embedder = HashingEmbedder(dimension=384)
     async with AsyncExitStack() as stack:
-        process = Process(settings, Telemetry(clock, Metrics(CollectorRegistry())))
+        process = Process(settings, Telemetry(SettableClock(NOW), Metrics(CollectorRegistry())))
         store = InMemoryStore(dimension=embedder.dimension)
-        parts = await open_parts_on(process, stack, store=store, embedder=embedder, origin=vector_origin(settings))
-        yield Opened(parts, clock, embedder)
+        yield await open_parts_on(process, stack, store=store, embedder=embedder, origin=vector_origin(settings))
 
 
-async def summarised(of: Opened) -> SessionSummary:
+async def summarised(parts: Parts) -> SessionSummary:
     """A session of an earlier time, from when summaries were on."""
-    await of.learnt("A boat")
-    (due,) = await of.parts.state.summaries.due(now=NOW + 1, idle_seconds=0, limit=9)
+    await learnt(parts, "A boat")
+    (due,) = await parts.state.summaries.due(now=NOW + 1, idle_seconds=0, limit=9)
     made = SessionSummary("ann", "s1", 1, "Sailing", "We sail around Rügen.", NOW, NOW, ("t1",), series=due.series)
-    assert await of.parts.state.summaries.put(due, made, None)
+    assert await parts.state.summaries.put(due, made, None)
     return made
 
 
@@ -95,24 +84,24 @@ async def given(parts: Parts) -> str:
 
 
 async def test_summaries_are_on_by_default(tmp_path: Path) -> None:
-    async with opened(tmp_path) as here:
-        assert here.parts.settings.memory.has_summaries
-        await summarised(here)
-        assert "Rügen" in await given(here.parts)
+    async with opened(tmp_path) as parts:
+        assert parts.settings.memory.has_summaries
+        await summarised(parts)
+        assert "Rügen" in await given(parts)
 
 
 @pytest.mark.parametrize("memory", OFF)
 async def test_switched_off_those_that_exist_are_not_recalled_withdrawn_ones_leave_their_notes_and_none_is_made(
     tmp_path: Path, memory: dict[str, Any]
 ) -> None:
-    async with opened(tmp_path, **memory) as here:
-        made, state = await summarised(here), here.parts.state
-        assert await given(here.parts) == ""
+    async with opened(tmp_path, **memory) as parts:
+        made, state = await summarised(parts), parts.state
+        assert await given(parts) == ""
         await state.stores.notes.keep("ann", "k", PastNote("a note", (made.id,), 3), made_at=NOW - 1)
         await state.turn_log.messages.delete_message("ann", "turn:t1:0")
         until = asyncio.Event()
-        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
-            for work in entrypoints._derivations(here.parts, Readers(PlainReader()), until):
+        async with open_file_rewriter(parts) as rewriter, asyncio.timeout(20), asyncio.TaskGroup() as group:
+            for work in entrypoints._derivations(parts, Readers(PlainReader()), rewriter, until):
                 group.create_task(work)
             while await notes_of(state.stores.notes, "ann", ["k"]):
                 await asyncio.sleep(0.02)
@@ -147,9 +136,9 @@ async def server() -> AsyncIterator[FakeModelServer]:
 async def test_the_model_that_reads_messages_writes_summaries_and_only_once_it_may_read(
     tmp_path: Path, server: FakeModelServer, reader: str, made_by: str, *, has_passed: bool
 ) -> None:
-    async with opened(tmp_path, server, learn={"reader": reader}) as here:
-        await here.learnt(*BOAT)
-        state, parts = here.parts.state, here.parts
+    async with opened(tmp_path, server, learn={"reader": reader}) as parts:
+        await learnt(parts, *BOAT)
+        state = parts.state
         await state.summaries.end("ann", "s1")
         await examined_with(parts.settings, state.exams, has_passed=has_passed)
         assert await summarizer_of(parts, Readers(PlainReader())).work() == 1
@@ -160,22 +149,15 @@ async def test_the_model_that_reads_messages_writes_summaries_and_only_once_it_m
     assert (found.text == WRITTEN, [asked["model"] for asked in server.asked]) == (is_written, ["m"] * is_written)
 
 
-def history() -> ResentHistory:
-    messages = FIRST.messages()[:102]
-    talk = Conversation(tuple(Message(one["role"], one["content"]) for one in messages))
-    keys = {index: f"k{index}" for index, one in enumerate(messages) if one["role"] == "user"}
-    return ResentHistory(Scope("ann"), talk, keys, lambda: range(len(messages)), NOW)
-
-
 async def test_the_filter_s_states_are_written(tmp_path: Path, server: FakeModelServer) -> None:
-    async with opened(tmp_path, server, learn={"reader": "model"}) as here:
-        await here.parts.compactor().compact(history())
-        assert here.parts.metrics.compaction_writings.labels("written")._value.get() == 1
+    async with opened(tmp_path, server, learn={"reader": "model"}) as parts:
+        await compactor_of(parts).compact(FIRST.resent(102, "ann"))
+        assert parts.metrics.compaction_writings.labels("written")._value.get() == 1
 
 
 async def test_that_can_be_switched_off(tmp_path: Path, server: FakeModelServer) -> None:
     memory = {"learn": {"reader": "model"}, "compaction": {"writer": "off"}}
-    async with opened(tmp_path, server, **memory) as here:
-        await here.parts.compactor().compact(history())
-        assert here.parts.metrics.compactions.labels("made")._value.get() == 1
+    async with opened(tmp_path, server, **memory) as parts:
+        await compactor_of(parts).compact(FIRST.resent(102, "ann"))
+        assert parts.metrics.compactions.labels("made")._value.get() == 1
         assert server.asked == []

@@ -15,7 +15,7 @@ from recall_rig import PATIENCE_SECONDS, Rig, rigged
 
 from memory.adapters.sql import receipts
 from memory.model import Record, Vector
-from memory.recall import pipeline, stored_state
+from memory.recall import pipeline, review
 
 NOW = 1_765_800_000.0  # 15 December 2025, noon UTC
 DAY = 86_400.0
@@ -61,5 +61,5 @@ def asked_shape(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     for limit in ("KEEP_SECONDS_MAX", "HISTORY_SECONDS_MAX"):
         monkeypatch.setattr(pipeline, limit, PATIENCE_SECONDS)
     monkeypatch.setattr(receipts, "IN_PASSING_SECONDS", 0.0)
-    monkeypatch.setattr(stored_state, "READ_SECONDS_MAX", PATIENCE_SECONDS)
+    monkeypatch.setattr(review, "READ_SECONDS_MAX", PATIENCE_SECONDS)
     return shape

@@ -18,7 +18,7 @@ from no_memories import none_held
 from recall_rig import SETTINGS, Rig, request_with, rigged
 from token_counts import counted_tokens
 
-from memory.adapters.sql.compacted_states import SqlCompactedStates
+from memory.adapters.sql.notes import SqlCompactedStates
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.chat import history
 from memory.chat.completions import ChatRequest, read_chat_request
@@ -29,11 +29,11 @@ from memory.errors import Unavailable
 from memory.learn.readers import OffReader
 from memory.model import HEAVY_BODY_BYTES, CompactedState, ModelWindow, Placement, RecallStatus, Scope
 from memory.ports import ResentHistory, StatementReader
-from memory.ports.writing import GroundedWriter
-from memory.processes.compaction_parts import no_kinds, own_sentences
+from memory.ports.reading import GroundedWriter
+from memory.processes.background_parts import no_kinds, own_sentences
 from memory.recall import pipeline
 from memory.recall.pipeline import RecallOutcome
-from memory.runtime.telemetry import Telemetry
+from memory.runtime.tracing import Telemetry
 from memory.sessions.compaction.compactor import Compactor, CompactorParts
 
 NOW = 1_750_000_000.0
@@ -130,20 +130,19 @@ async def test_secrets_are_redacted_before_a_state_is_stored_and_leave_no_line(c
 
 
 @pytest.mark.parametrize(
-    "config",
-    [{"compact": False}, {"compact": None}, {"auto_store": False}, {"placement": "off"}, {"enabled": False}],
+    ("config", "is_shadow"),
+    [
+        *(({"compact": wanted}, False) for wanted in (False, None)),
+        *(({"auto_store": False}, False), ({"placement": "off"}, False), ({"enabled": False}, False), ({}, True)),
+    ],
 )
-async def test_nothing_is_compacted_that_must_not_be(compacting: CompactingRig, config: dict[str, object]) -> None:
+async def test_nothing_is_compacted_that_must_not_be(
+    compacting: CompactingRig, config: dict[str, object], *, is_shadow: bool
+) -> None:
     await compacting.ask(request(NEXT[0]))
+    compacting.rig.recall._settings = replace(SETTINGS, is_shadow=is_shadow)
     found = await compacting.ask(request(*NEXT, **config))
     assert (found.compacted, compacting.prepared) == (None, [])
-
-
-async def test_in_shadow_mode_nothing_is_compacted(compacting: CompactingRig) -> None:
-    await compacting.ask(request(NEXT[0]))
-    compacting.rig.recall._settings = replace(SETTINGS, is_shadow=True)
-    assert (await compacting.ask(request(*NEXT))).compacted is None
-    assert compacting.prepared == []
 
 
 async def test_a_model_that_takes_no_system_message_gets_the_full_history(compacting: CompactingRig) -> None:

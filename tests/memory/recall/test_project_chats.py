@@ -15,7 +15,7 @@ from memory.model import PastNote
 from memory.model.projects import shared_id
 from memory.ports import ChatStateQuery
 from memory.recall.project_access import ReadableProjects
-from memory.recall.stored_state import StateReader
+from memory.recall.review import StateReader
 
 FACT, QUESTION = "The kestrel launch is on Friday the 13th", "When is the kestrel launch?"
 OWN, MORE = "I booked the kestrel launch pad B12", "And who books the catering?"

@@ -12,36 +12,53 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.model import Conversation, Message
-from memory.recall.query import QUERY_CHARACTERS_MAX, build_query, is_vague, topic_words
-from memory.recall.rewrite_prompt import RewriteMode, read_rewrite, rewrite_messages, rewrite_schema, wants_rewrite
+from memory.recall.query import (
+    QUERY_CHARACTERS_MAX,
+    RewriteMode,
+    build_query,
+    is_vague,
+    read_rewrite,
+    rewrite_messages,
+    rewrite_schema,
+    wants_rewrite,
+)
 
 
 def asked(*texts: str) -> str:
     return build_query(Conversation(tuple(Message("user", text) for text in texts))).text
 
 
-def test_a_question_that_stands_alone_is_taken_as_it_is() -> None:
-    assert asked("Let us talk.", "Where did I park my bicycle yesterday?") == "Where did I park my bicycle yesterday?"
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (  # it stands alone
+            ["Let us talk.", "Where did I park my bicycle yesterday?"],
+            "Where did I park my bicycle yesterday?",
+        ),
+        (  # past thanks and other vague words, to what names something
+            ["My kayak needs a coat of paint.", "Green I guess", "thanks!", "Where is it?"],
+            "kayak needs coat paint Green guess Where is it?",
+        ),
+        (  # three messages, and no further
+            ["My kayak needs a coat of paint.", "thanks", "ok", "great", "Where is it?"],
+            "Where is it?",
+        ),
+        (  # no further than the nearest subject
+            ["My kayak needs paint.", "Let us speak of rye bread with caraway.", "How much?"],
+            "speak rye bread caraway How much?",
+        ),
+        (["我想陪奶奶去医院", "嗯", "是几号？"], "陪奶奶去医院 是几号？"),  # without what only builds the sentence
+        (["padding " * 5_000 + "the Hawaii trip", "How much?"], "padding Hawaii trip How much?"),
+    ],
+)
+def test_a_vague_question_borrows_what_it_refers_to(said: list[str], expected: str) -> None:
+    assert asked(*said) == expected
 
 
 @pytest.mark.parametrize("vague", ["How much?", "And when was that?", "多少？", "What did we call him?"])
 def test_a_vague_question_borrows_the_topic_words_of_the_message_before_it(vague: str) -> None:
     assert is_vague(vague)
     assert asked("I want to fly to Hawaii in May.", vague) == f"want fly Hawaii May {vague}"
-
-
-def test_it_looks_back_past_thanks_and_other_vague_words_to_what_names_something() -> None:
-    assert asked("My kayak needs a coat of paint.", "Green I guess", "thanks!", "Where is it?") == (
-        "kayak needs coat paint Green guess Where is it?"
-    )
-
-
-def test_it_looks_back_three_messages_and_no_further() -> None:
-    assert asked("My kayak needs a coat of paint.", "thanks", "ok", "great", "Where is it?") == "Where is it?"
-
-
-def test_what_was_named_before_the_nearest_subject_is_left_alone() -> None:
-    assert "kayak" not in asked("My kayak needs paint.", "Let us speak of rye bread with caraway.", "How much?")
 
 
 def test_where_the_user_agrees_the_assistant_s_question_is_the_subject() -> None:
@@ -64,11 +81,6 @@ def test_a_tool_s_call_and_its_result_are_no_subject() -> None:
     assert build_query(Conversation((*said, Message("user", "When?")))).text == "kayak needs new paddle When?"
 
 
-def test_chinese_gives_its_words_without_what_only_builds_the_sentence() -> None:
-    assert topic_words("我想陪奶奶去医院") == ["陪奶奶去医院"]
-    assert asked("我想陪奶奶去医院", "嗯", "是几号？") == "陪奶奶去医院 是几号？"
-
-
 def test_the_end_of_a_long_message_is_kept_where_the_question_stands() -> None:
     text = "The subject is sailing. " + "padding " * 5_000 + "Where is my boat moored this winter?"
     query = asked(text)
@@ -77,9 +89,7 @@ def test_the_end_of_a_long_message_is_kept_where_the_question_stands() -> None:
     assert query.endswith("Where is my boat moored this winter?")
 
 
-def test_a_vague_question_survives_a_long_message_before_it() -> None:
-    query = asked("padding " * 5_000 + "the Hawaii trip", "How much?")
-    assert query == "padding Hawaii trip How much?"
+def test_a_long_message_lends_a_vague_question_few_words() -> None:
     assert len(asked(" ".join(f"word{n}" for n in range(9_000)), "How much?")) < 200
 
 
@@ -165,22 +175,13 @@ def test_a_good_answer_becomes_one_clean_line(answer: str) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        "",
-        "Where is the kayak?",
-        "{}",
-        '{"query": ""}',
-        '{"query": 5}',
-        '{"query": ["kayak"]}',
-        '{"query": "I cannot help with that."}',
-        json.dumps({"query": "kayak " * 100}),
-        '{"query": "Where is the kay',
-        '<think>{"query": "kayak"}',
-        "{" * 2_000,
-        '{"query": "\ud83d kayak"}',
+        "", "Where is the kayak?", "{}", '{"query": ""}', '{"query": 5}', '{"query": ["kayak"]}',
+        '{"query": "I cannot help with that."}', json.dumps({"query": "kayak " * 100}),
+        '{"query": "Where is the kay', '<think>{"query": "kayak"}', "{" * 2_000, '{"query": "\ud83d kayak"}',
         '{"query": "\\ud83d kayak"}',
     ],
     ids=lambda answer: answer[:24].encode(errors="replace").decode() or "empty",
-)
+)  # fmt: skip
 def test_junk_is_ignored(answer: str) -> None:
     assert read_rewrite(answer, KAYAK, hyde=False) is None
 

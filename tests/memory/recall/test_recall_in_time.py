@@ -19,7 +19,17 @@ from prometheus_client import CollectorRegistry
 from recall_rig import KAYAK, NOW, SETTINGS, Rig, always, pass_time, request_of, request_with, rigged, until
 
 from memory.errors import Unavailable
-from memory.model import Change, ChangeKind, Memory, Placement, RecallStatus, RequestOptions, Scope, Vector
+from memory.model import (
+    Change,
+    ChangeKind,
+    Memory,
+    MemoryStatus,
+    Placement,
+    RecallStatus,
+    RequestOptions,
+    Scope,
+    Vector,
+)
 from memory.recall import admission, stages
 from memory.recall.admission import ALWAYS, LEFT_MIN, RUN_SHARE, WAITING_MAX, Admission
 from memory.recall.pipeline import RecallOutcome
@@ -102,6 +112,23 @@ async def test_where_no_note_may_be_placed_nothing_is_searched_for(
     async with rigged(tmp_path) as rig:
         outcome = await recalled(rig, **config)
         assert (outcome.status, outcome.reason, rig.embedder.calls) == (RecallStatus.DISABLED, reason, 0)
+
+
+async def test_a_chat_whose_note_was_overtaken_is_corrected_and_its_prefix_stays(rig: Rig) -> None:
+    moved, gone = "My kayak hangs in the garage now", MemoryStatus.SUPERSEDED
+    first = await recalled(rig)
+    assert KAYAK in first.notes[0].text
+    await rig.write(
+        Memory("m1", "u", KAYAK, NOW, NOW, NOW, status=gone, superseded_by="m2", superseded_at=NOW),
+        Memory("m2", "u", moved, NOW, NOW, NOW),
+    )
+    later = [*SECOND[:2], {"role": "user", "content": "And what did my violin lessons cost last year?"}]
+    second = await rig.recall.recall(Scope("u"), request_with(later))
+    assert (second.status, second.reason, second.notes[0]) == (RecallStatus.USED, "found", first.notes[0])
+    assert (moved in second.notes[1].text, KAYAK in second.notes[1].text) == (True, False)
+    later += [SECOND[1], {"role": "user", "content": "Did my violin teacher call?"}]
+    third = await rig.recall.recall(Scope("u"), request_with(later))
+    assert third.notes == second.notes
 
 
 async def nothing(*_: object, **__: object) -> None:

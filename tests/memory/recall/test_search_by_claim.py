@@ -16,8 +16,9 @@ from memory.adapters.in_memory import InMemoryStore
 from memory.model import Change, ChangeKind, Memory, Query, Question, Record, Scope
 from memory.model.claim_filters import ClaimFilter
 from memory.ports import Revision
+from memory.recall.project_access import ReadableProjects
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.ranking import Ranked
+from memory.recall.ranking.ranking import CANDIDATES_MAX, Ranked
 from memory.recall.retrieval import COMPARISONS_MAX, Retrieval
 from memory.recall.working_set.working_set import Prefetch
 
@@ -60,7 +61,8 @@ REX = record("rex", "My dog Rex eats red meat", subject="pet", name="Rex", value
 ANN = record("ann", "I eat red meat", values=("red meat",))
 
 
-async def found(retrieval: Retrieval, claim: ClaimFilter = PETS) -> Ranked:
+async def found(held: ChangingSet, store: InMemoryStore, claim: ClaimFilter = PETS) -> Ranked:
+    retrieval = Retrieval(corpora=held, store=store, projects=ReadableProjects(None))  # type: ignore[arg-type]  # none is named
     asked = Question(Query("Who eats meat?"), Scope("ann"), NOW + 60, claim=claim)
     return await retrieval.ranked(asked, TOM.vector, waits=True)
 
@@ -74,26 +76,27 @@ async def test_only_memories_with_the_claim_are_found_in_a_thread(monkeypatch: p
         return compare(*given)
 
     monkeypatch.setattr(retrieval_module, "rows_with_claim", compared)
-    retrieval = Retrieval(corpora=ChangingSet(Corpus([TOM, REX, ANN], dimension=8)), store=InMemoryStore(dimension=8))
-    assert sorted((await found(retrieval)).ids) == ["rex", "tom"]
-    assert (await found(retrieval, ClaimFilter(name="rex"))).ids == ("rex",)
+    held, store = ChangingSet(Corpus([TOM, REX, ANN], dimension=8)), InMemoryStore(dimension=8)
+    assert sorted((await found(held, store)).ids) == ["rex", "tom"]
+    assert (await found(held, store, ClaimFilter(name="rex"))).ids == ("rex",)
     assert threading.get_ident() not in threads != []
 
 
 async def test_what_is_written_and_deleted_while_claims_are_compared_counts() -> None:
     corpus = Corpus([TOM, ANN], dimension=8)
     loaded = ChangingSet(corpus, [lambda: corpus.add(REX), lambda: corpus.remove("tom")])
-    ranked = await found(Retrieval(corpora=loaded, store=InMemoryStore(dimension=8)))
+    ranked = await found(loaded, InMemoryStore(dimension=8))
     assert ranked.ids == ("rex",)
     assert loaded.looks == 1 + COMPARISONS_MAX
 
 
 @pytest.mark.parametrize("is_loaded", [True, False])
 async def test_of_a_set_that_always_changes_or_is_not_there_the_store_is_asked(*, is_loaded: bool) -> None:
-    store = InMemoryStore(dimension=8)
-    for one in (TOM, REX, ANN):
+    """Also where more memories are nearer than a search of the store returns."""
+    store, crowd = InMemoryStore(dimension=8), [record(f"n{n}", TOM.memory.content) for n in range(CANDIDATES_MAX)]
+    for one in (*crowd, TOM, REX, ANN):
         await store.apply("ann", [Change(ChangeKind.CREATE, one.memory)], one.vector[np.newaxis])
     corpus = Corpus([ANN], dimension=8)
     loaded = ChangingSet(corpus if is_loaded else None, [lambda: corpus.add(ANN)] * COMPARISONS_MAX)
-    ranked = await found(Retrieval(corpora=loaded, store=store))
+    ranked = await found(loaded, store)
     assert sorted(ranked.ids) == ["rex", "tom"]

@@ -12,8 +12,8 @@ import pytest
 from recall_rig import KAYAK, NOW, Rig, request_of, rigged
 
 from memory.model import Memory, MemoryStatus, RecallStatus, RequestOptions, Scope, Vector
-from memory.recall.overview import EXAMINED_MAX
-from memory.recall.signals.question_kinds import NO_KIND, KindScores, QuestionClassifier, QuestionKind
+from memory.recall.ranking.ranking import WHOLE_EXAMINED_MAX
+from memory.recall.signals.classifier import NO_KIND, KindScores, QuestionClassifier, QuestionKind
 
 USER, PROJECT = Scope("u"), Scope("u", "boat")
 WHO, OF_PROJECT = "Who am I?", "What is the project about?"
@@ -77,7 +77,7 @@ async def test_the_budget_is_filled_and_not_exceeded(rig: Rig) -> None:
 
 
 async def test_of_very_many_the_important_ones_are_looked_at(rig: Rig) -> None:
-    await rig.write(*(fact(f"I saw bird {number}", importance=0.1) for number in range(EXAMINED_MAX)), *FACTS[1:])
+    await rig.write(*(fact(f"I saw bird {number}", importance=0.1) for number in range(WHOLE_EXAMINED_MAX)), *FACTS[1:])
     assert {"My name is Ada", "I cannot eat celery"} <= set(await lines(rig, WHO))
 
 

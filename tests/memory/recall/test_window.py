@@ -26,9 +26,8 @@ from memory.recall.known_windows import (
     UNKNOWN_SECONDS,
     KnownWindows,
 )
-from memory.recall.notes.past_notes import CarriedNotes
+from memory.recall.notes.past_notes import NOTE_TOKENS_MARGIN, CarriedNotes, room_for_notes
 from memory.recall.stages import RecallSettings
-from memory.recall.window_room import NOTE_TOKENS_MARGIN, room_for_notes
 
 SETTINGS = RecallSettings(deadline_seconds=30.0, answer_reserve_tokens=500)
 ASKED = {"role": "user", "content": "Where is my kayak stored?"}
@@ -79,16 +78,11 @@ def test_tools_tool_traffic_and_images_are_part_of_the_prompt() -> None:
 @pytest.mark.parametrize(
     ("more", "limit"),
     [
-        ({}, None),
-        ({"max_tokens": 300}, 300),
-        ({"max_completion_tokens": 200, "max_tokens": 300}, 300),
-        ({"max_output_tokens": 700}, 700),
-        ({"max_tokens": None}, None),
-        ({"max_tokens": "300"}, None),
-        ({"max_tokens": -5}, None),
-        ({"max_tokens": 10**30}, None),
+        ({}, None), ({"max_tokens": 300}, 300), ({"max_completion_tokens": 200, "max_tokens": 300}, 300),
+        ({"max_output_tokens": 700}, 700), ({"max_tokens": None}, None), ({"max_tokens": "300"}, None),
+        ({"max_tokens": -5}, None), ({"max_tokens": 10**30}, None),
     ],
-)
+)  # fmt: skip
 def test_the_answer_takes_what_the_request_reserves_for_it(more: dict[str, object], limit: int | None) -> None:
     assert answer_limit(request_of([ASKED], **more)) == limit
 

@@ -15,9 +15,9 @@ from memory.errors import Unavailable
 from memory.model import CandidateVerdict, Memory, RecallStatus, Scope
 from memory.model.arms import HoldoutRule
 from memory.ports import ChatState, ChatStateQuery
-from memory.recall import stored_state
+from memory.recall import review
 from memory.recall.project_access import ReadableProjects
-from memory.recall.stored_state import StateReader
+from memory.recall.review import StateReader
 from memory.recall.withholding import unit_of
 
 QUESTION = "Tell me, where is my kayak stored now?"
@@ -90,7 +90,7 @@ async def test_in_doubt_there_is_no_note_and_only_who_came_first_waits_for_an_an
 ) -> None:
     async with rigged(tmp_path) as rig:
         states, calls = Answers(answer), []
-        monkeypatch.setattr(stored_state, "READ_SECONDS_MAX", 0.05)
+        monkeypatch.setattr(review, "READ_SECONDS_MAX", 0.05)
         monkeypatch.setattr(rig.recall, "_stored", StateReader(states, NOBODYS))
         for _ in range(3):
             outcome = await rig.recall.recall(Scope("u"), request_of(QUESTION))
@@ -104,7 +104,7 @@ async def test_in_doubt_there_is_no_note_and_only_who_came_first_waits_for_an_an
 async def test_waiting_for_a_server_that_comes_back_takes_nothing_from_the_deadline(
     monkeypatch: pytest.MonkeyPatch, answer: Callable[[int], Awaitable[ChatState]]
 ) -> None:
-    monkeypatch.setattr(stored_state, "RETURN_SECONDS_MAX", PATIENCE_SECONDS)
+    monkeypatch.setattr(review, "RETURN_SECONDS_MAX", PATIENCE_SECONDS)
     stored = await StateReader(Answers(answer), NOBODYS).read(ChatStateQuery("u"))
     assert stored.state == ChatState()
     assert (stored.waited > 0) is (answer is restarting)

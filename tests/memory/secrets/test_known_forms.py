@@ -9,9 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from memory.secrets.id_numbers import forms, is_phone_number
-from memory.secrets.redaction import redact
+from memory.secrets.redaction import SLICE_CHARACTERS, redact, secret_spans
 from memory.secrets.secret_classes import SecretClass
-from memory.secrets.secret_spans import SLICE_CHARACTERS, secret_spans
 from memory.secrets.vendor_tokens import private_key_spans
 
 _DRAW = random.Random(11)
@@ -121,6 +120,7 @@ CARD, BANK, PERSON = "[redacted card number]", "[redacted bank account]", "[reda
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        # a card by two of check digit, groups and label
         ("card 4111 1111 1111 1111", f"card {CARD}"),
         ("4111-1111-1111-1111 is what I pay with", f"{CARD} is what I pay with"),
         ("card 4111.1111.1111.1111", f"card {CARD}"),
@@ -130,29 +130,13 @@ CARD, BANK, PERSON = "[redacted card number]", "[redacted bank account]", "[reda
         ("card number 4539 1111 2222 3333 please", f"card number {CARD} please"),  # mistyped, yet announced
         ("5555 5555 5555 4444 09/28", f"{CARD} 09/28"),
         ("信用卡 5105105105105100", f"信用卡 {CARD}"),
-    ],
-)
-def test_a_card_is_known_by_two_of_check_digit_groups_and_label(text: str, expected: str) -> None:
-    assert redact(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+        # an IBAN by its check digits
         ("IBAN GB82 WEST 1234 5698 7654 32 is mine", f"IBAN {BANK} is mine"),
         ("ES9121000418450200051332", BANK),
         ("My IBAN is de89370400440532013000", f"My IBAN is {BANK}"),
         ("send it to DE89 3704 0044 0532 0130 00, please", f"send it to {BANK}, please"),
         ("Meine IBAN lautet DE11 5001 0517 5407 3249 30", f"Meine IBAN lautet {BANK}"),  # mistyped, yet announced
-    ],
-)
-def test_an_iban_is_known_by_its_check_digits(text: str, expected: str) -> None:
-    assert redact(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+        # an id by its form and check, or by its label
         ("536-90-4399 is my social", f"{PERSON} is my social"),
         ("11010519491231002X", PERSON),
         ("12345678Z", PERSON),
@@ -167,7 +151,7 @@ def test_an_iban_is_known_by_its_check_digits(text: str, expected: str) -> None:
         ("NHS number: 943 476 5919", f"NHS number: {PERSON}"),
     ],
 )
-def test_an_id_is_known_by_its_form_and_check_or_by_its_label(text: str, expected: str) -> None:
+def test_numbers_are_known_by_their_form_their_check_digits_or_their_label(text: str, expected: str) -> None:
     assert redact(text) == expected
 
 

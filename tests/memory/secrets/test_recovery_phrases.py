@@ -23,15 +23,12 @@ def test_a_phrase_with_check_digits_needs_no_label(language: str, bits: int) -> 
     assert redact(text) == "I keep this in a drawer: [redacted password]. What do I do with it?"
 
 
-@pytest.mark.parametrize("by", ["{} ", "{}, ", "{}\n", "{}-", "{} | "])
-def test_its_words_may_be_separated_in_any_way(by: str) -> None:
-    written = "".join(by.format(word) for word in phrase("english").split()).rstrip(" ,|-\n")
-    assert redact(f"Mine: {written}") == "Mine: [redacted password]"
-
-
-def test_its_words_may_be_numbered() -> None:
-    written = "".join(f"{number}. {word}\n" for number, word in enumerate(phrase("english").split(), 1))
-    assert redact(written) == "1. [redacted password]\n"
+@pytest.mark.parametrize("by", ["{word} ", "{word}, ", "{word}\n", "{word}-", "{word} | ", "{number}. {word}\n"])
+def test_its_words_may_be_separated_in_any_way_or_numbered(by: str) -> None:
+    words = enumerate(phrase("english").split(), 1)
+    written = "".join(by.format(number=number, word=word) for number, word in words).rstrip(" ,|-\n")
+    begin = by.format(number=1, word="").rstrip(" ,|-\n")
+    assert redact(f"Mine: {written}") == f"Mine: {begin} [redacted password]".replace("  ", " ")
 
 
 def test_a_phrase_that_is_misspelt_is_one_all_the_same() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
+import memory_rows
 import pytest
 from claims import turn
 from hypothesis import given
@@ -14,14 +15,13 @@ from turn_logs import ManualClock
 
 from memory.errors import BadInput
 from memory.model import BranchShift, BranchTurn, Evidence, Memory, MemoryStatus, Trust
-from memory.model.archived import restored
 from memory.model.raw_words import raw_row_ids, rows_of
-from memory.model.turn_copies import copied_turn_id
-from memory.model.withdrawn import Withdrawn, with_withdrawn, withdrawn_evidence, withdrawn_of
+from memory.model.turns import copied_turn_id
+from memory.model.withdrawn import Withdrawn, restored, with_withdrawn, withdrawn_of
 from memory.service.branch_evidence import shifted
-from memory.service.erasure import without_source
+from memory.service.erasure import without_sources
 from memory.service.imported_ids import turn_ids, with_turns
-from memory.service.user_back_off import BACK_OFF_SECONDS, FORGOTTEN_SECONDS, UserBackOff
+from memory.service.turn_changes import BACK_OFF_SECONDS, FORGOTTEN_SECONDS, UserBackOff
 
 NOW = 1_750_000_000.0
 ACTIVE, SUPERSEDED, ARCHIVED = MemoryStatus.ACTIVE, MemoryStatus.SUPERSEDED, MemoryStatus.ARCHIVED
@@ -29,15 +29,8 @@ ACTIVE, SUPERSEDED, ARCHIVED = MemoryStatus.ACTIVE, MemoryStatus.SUPERSEDED, Mem
 
 def memory(memory_id: str, *turns: str, content: str = "", at: float = 0.0, **fields: Any) -> Memory:
     text = content or f"I like {memory_id}"
-    values: dict[str, Any] = {
-        "evidence": tuple(Evidence(text, turn) for turn in turns),
-        "content": text,
-        "created_at": NOW,
-        "updated_at": NOW,
-        "said_at": NOW + at,
-        "confidence": 0.8,
-    } | fields
-    return Memory(id=memory_id, user_id="ann", **values)
+    given = {"evidence": tuple(Evidence(text, turn) for turn in turns), "confidence": 0.8, "said_at": NOW + at} | fields
+    return memory_rows.memory(memory_id, text, at=NOW, **given)
 
 
 def superseded(row: Memory, by: Memory) -> Memory:
@@ -76,15 +69,6 @@ def test_what_rests_on_an_abandoned_turn_alone_is_archived_with_the_reason_and_c
     assert gone.evidence == row.evidence
     back = after([gone], resumed=["t1"])["tea"]
     assert plain(back) == plain(row)
-
-
-def test_what_has_other_evidence_loses_only_that_of_the_branch() -> None:
-    row = memory("tea", "t0", "t1")
-    left = after([row], abandoned=["t1"])["tea"]
-    assert (left.status, [quoted.turn_id for quoted in left.evidence]) == (ACTIVE, ["t0"])
-    assert left.confidence < row.confidence
-    assert [quoted.turn_id for quoted in withdrawn_evidence(left)] == ["t1"]
-    assert plain(after([left], resumed=["t1"])["tea"]) == plain(row)
 
 
 def test_what_an_abandoned_statement_replaced_is_valid_again_until_it_returns() -> None:
@@ -169,12 +153,12 @@ def test_metadata_of_an_application_is_never_taken_for_ours(kept: Any) -> None:
 
 def test_forgetting_a_turn_reaches_what_was_withdrawn() -> None:
     left = after([memory("tea", "t0", "t1")], abandoned=["t1"])["tea"]
-    forgotten = without_source(left, "t1", now=NOW)
+    forgotten = without_sources(left, ["t1"], now=NOW)
     assert forgotten is not None
     assert "withdrawn" not in forgotten.metadata
     assert [quoted.turn_id for quoted in forgotten.evidence] == ["t0"]
     archived = after([memory("tea", "t1")], abandoned=["t1"])["tea"]
-    assert without_source(archived, "t1", now=NOW) is None
+    assert without_sources(archived, ["t1"], now=NOW) is None
 
 
 @given(
@@ -235,33 +219,27 @@ def test_a_row_of_raw_words_is_found_by_its_turn_under_its_id_here() -> None:
 # Users whose memories could not be changed
 
 
-def test_pauses_grow_until_it_succeeds() -> None:
-    clock = ManualClock()
+async def test_pauses_grow_until_it_succeeds_and_whose_work_others_did_is_dropped() -> None:
+    clock, left = ManualClock(), ["ann"]
     back_off = UserBackOff(clock)
-    back_off.begin("ann")
-    assert back_off.waiting() == {"ann"}
-    clock.now += BACK_OFF_SECONDS
-    assert back_off.waiting() == set()
-    back_off.begin("ann")
-    clock.now += BACK_OFF_SECONDS
-    assert back_off.waiting() == {"ann"}
-    back_off.succeed("ann")
-    assert back_off.waiting() == set()
-    back_off.begin("ann")
-    clock.now += BACK_OFF_SECONDS
-    assert back_off.waiting() == set(), "it begins again"
 
+    async def next_user(*, without: Collection[str]) -> str | None:
+        return next((one for one in left if one not in without), None)
 
-def test_a_user_whose_work_others_did_is_dropped() -> None:
-    clock = ManualClock()
-    back_off = UserBackOff(clock)
-    for _ in range(3):
+    async def done(user_id: str) -> None:
+        left.remove(user_id)
+
+    for waiting in (set(), {"ann"}, {"ann"}):
         back_off.begin("ann")
-    back_off.begin("bob")
-    clock.now += FORGOTTEN_SECONDS + 60
-    back_off.begin("bob")
-    assert back_off.waiting() == {"bob"}
-    assert set(back_off._seconds) == {"bob"}
-    back_off.begin("ann")
-    clock.now += BACK_OFF_SECONDS
-    assert "ann" not in back_off.waiting(), "its pauses begin again"
+        assert back_off.waiting() == {"ann"}
+        clock.now += BACK_OFF_SECONDS
+        assert back_off.waiting() == waiting
+    await back_off.work_off(next_user, done)
+    assert left == ["ann"]
+    clock.now += 4 * BACK_OFF_SECONDS
+    await back_off.work_off(next_user, done)
+    assert left == []
+    for passed in (BACK_OFF_SECONDS, FORGOTTEN_SECONDS + 60, BACK_OFF_SECONDS):
+        back_off.begin("ann")
+        clock.now += passed
+        assert back_off.waiting() == set(), "its pauses begin again"

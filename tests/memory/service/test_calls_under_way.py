@@ -15,6 +15,7 @@ import pytest
 from frozen_parts import Frozen
 from hashing_embedder import HashingEmbedder
 from library_parts import Parts, PlainSearch, library_parts
+from memory_rows import memory
 from project_members import let_in
 from prometheus_client import CollectorRegistry
 from turn_logs import START, Deployment, Process, sqlite_deployment
@@ -29,11 +30,11 @@ from memory.model.projects import ProjectRole
 from memory.model.recorded import MessageFilter, Party, PartyType
 from memory.ports import MemoryBank, MemoryFilter, MemoryStore
 from memory.runtime.metrics import Metrics
-from memory.runtime.telemetry import Telemetry
+from memory.runtime.tracing import Telemetry
 from memory.service.conversations import NewMessage
 from memory.service.library import Library
-from memory.service.opt_outs import OptedOut
 from memory.service.requests import Intake, MemoryEdit, NewMemory
+from memory.service.user_writes import OptedOut
 
 MEMBERS, PUBLIC = MemoryVisibility.MEMBERS, MemoryVisibility.PUBLIC
 Happening = Callable[[], Awaitable[object]]
@@ -254,15 +255,8 @@ async def test_a_page_whose_rows_their_author_does_not_show_yet_says_how_to_go_o
 
 FROZEN_SECONDS = 31.0
 EMBEDDER = HashingEmbedder()
-TEA = Memory(
-    id="tea",
-    user_id="ann",
-    content="I like tea",
-    created_at=START,
-    updated_at=START,
-    said_at=START,
-    evidence=(Evidence("I like tea", "turn-1"), Evidence("I like tea", "turn-2")),
-)
+SAID = (Evidence("I like tea", "turn-1"), Evidence("I like tea", "turn-2"))
+TEA = memory("tea", "I like tea", at=START, evidence=SAID)
 TEA_AGAIN = replace(TEA, id="tea again", content="I like tea!", said_at=START + 1)
 
 
@@ -280,14 +274,6 @@ class Here:
             intake=Intake(self.deployment.clock, lambda: "new", str, len),
         )
 
-    def upkeep(self, process: Process, store: MemoryStore) -> Upkeep:
-        return Upkeep(
-            memories=MemoryBank(store, process.ledger, EMBEDDER),
-            stores=process.stores,
-            telemetry=Telemetry(self.deployment.clock, Metrics(CollectorRegistry())),
-            rules=RetentionRules(),
-        )
-
     async def put(self, *memories: Memory) -> None:
         vectors = await EMBEDDER.embed([memory.content for memory in memories], is_urgent=False)
         await self.store.apply("ann", [Change(ChangeKind.UPDATE, one) for one in memories], np.asarray(vectors))
@@ -299,20 +285,22 @@ class Here:
 Work = Callable[[Here, Process, MemoryStore], Awaitable[Any]]
 
 
-async def patch(here: Here, process: Process, store: MemoryStore) -> None:
-    await here.library(process, store).patch("ann", "tea", MemoryEdit(importance=0.9))
+def patch(here: Here, process: Process, store: MemoryStore) -> Awaitable[Any]:
+    return here.library(process, store).patch("ann", "tea", MemoryEdit(importance=0.9))
 
 
-async def forget_source(here: Here, process: Process, store: MemoryStore) -> None:
-    await here.library(process, store).forget_source("ann", "turn-1")
+def forget_source(here: Here, process: Process, store: MemoryStore) -> Awaitable[Any]:
+    return here.library(process, store).forget_source("ann", "turn-1")
 
 
-async def look_after(here: Here, process: Process, store: MemoryStore) -> None:
-    await here.upkeep(process, store).run("ann")
+def look_after(here: Here, process: Process, store: MemoryStore) -> Awaitable[Any]:
+    telemetry = Telemetry(here.deployment.clock, Metrics(CollectorRegistry()))
+    bank = MemoryBank(store, process.ledger, EMBEDDER)
+    return Upkeep(memories=bank, stores=process.stores, telemetry=telemetry, rules=RetentionRules()).run("ann")
 
 
-async def add(here: Here, process: Process, store: MemoryStore) -> None:
-    await here.library(process, store).add(Scope("ann"), [NewMemory("I like coffee")])
+def add(here: Here, process: Process, store: MemoryStore) -> Awaitable[Any]:
+    return here.library(process, store).add(Scope("ann"), [NewMemory("I like coffee")])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a memory said before it was corrected is kept with it, goes where it goes, and is erased with it."""
+"""What a memory said before it was corrected goes where it goes; what it took along goes with the fact it is of."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
+import memory_rows
 import pytest
 from library_parts import NOW, Parts
 
@@ -25,6 +26,8 @@ from memory.model.wordings import (
     wordings_of,
 )
 from memory.ports import MemoryFilter
+from memory.service.carried_words import without_carried
+from memory.service.erasure import by_turn, narrowed
 from memory.service.requests import MemoryEdit, NewMemory
 
 
@@ -183,3 +186,43 @@ async def test_forgetting_the_memory_forgets_the_turns_that_said_what_it_said_be
     one = await corrected(parts, f"the {MARKER}", "a dog")
     await parts.library.delete("ann", one)
     assert await rows_saying(parts, MARKER) == []
+
+
+# What it took along from another fact, to be understood
+
+
+SCARF = memory_rows.memory(
+    "scarf",
+    "I got a red scarf",
+    evidence=(Evidence("I got a red scarf, which my dog ate", "t1", clause="I got a red scarf"),),
+)
+
+
+def ate(content: str, *, turn_id: str = "t1") -> Memory:
+    quoted = Evidence("I got a red scarf, which my dog ate", turn_id, clause="which my dog ate")
+    return memory_rows.memory("ate", content, evidence=(quoted,))
+
+
+@pytest.mark.parametrize(
+    ("content", "turn_id", "left"),
+    [
+        ("I got a red scarf, which my dog ate", "t1", "which my dog ate"),
+        ("I got a red scarf, which my dog ate (2025-06-05)", "t1", "which my dog ate (2025-06-05)"),
+        ("I got a … which my dog ate", "t1", "I got a … which my dog ate"),
+        ("I got a red scarf, which my dog ate", "t2", "I got a red scarf, which my dog ate"),
+    ],
+)
+def test_it_keeps_its_own_words_and_its_days(content: str, turn_id: str, left: str) -> None:
+    eaten = ate(content, turn_id=turn_id)
+    assert without_carried(eaten, [SCARF]).content == left
+
+
+def test_what_is_forgotten_stands_in_no_other_fact() -> None:
+    eaten = ate("I got a red scarf, which my dog ate")
+    left = narrowed(eaten, by_turn([SCARF]), now=9.0)
+    assert (left.content, left.evidence[0].quote, left.updated_at) == ("which my dog ate", "which my dog ate", 9.0)
+    assert narrowed(eaten, by_turn([ate("x", turn_id="t2")]), now=9.0) is eaten
+
+
+def test_a_fact_takes_nothing_along_from_itself() -> None:
+    assert without_carried(SCARF, [SCARF]) is SCARF

@@ -21,13 +21,7 @@ from memory.errors import Unavailable
 from memory.model.erasures import ErasureRequest
 from memory.ports.erasures import Erasures, FileRewriting
 from memory.runtime.metrics import Metrics
-from memory.service.user_erasures import (
-    DAY,
-    RETRY_SECONDS,
-    SHARED_SECONDS,
-    FileRewriter,
-    pause_after,
-)
+from memory.service.user_erasures import DAY, RETRY_SECONDS, SHARED_SECONDS, FileRewriter, pause_after
 
 USER = "ann-7f3a"
 

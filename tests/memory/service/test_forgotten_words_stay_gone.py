@@ -21,11 +21,11 @@ from turn_logs import Process, lease_at, sqlite_deployment
 
 from memory.errors import NotFound
 from memory.model import PastNote, Turn, TurnStatus
-from memory.processes.compaction_parts import own_sentences
-from memory.runtime.telemetry import Telemetry
+from memory.processes.background_parts import own_sentences
+from memory.runtime.tracing import Telemetry
 from memory.service.erasure import Erasure
-from memory.service.withdrawn_summaries import WithdrawnSummaries
-from memory.sessions.summaries.summarizer import Summarizer, SummarizerParts, SummaryLimits
+from memory.service.summary_exclusions import WithdrawnSummaries
+from memory.sessions.summaries.summarizer import Summarizer, SummarizerParts
 
 STEPS = 24
 SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.soak("sixty lives in all")) for seed in range(4, 60))]
@@ -203,8 +203,10 @@ async def living(folder: Path, seed: int) -> AsyncIterator[Life]:
             embedder=bench.embedder,
             tokens=counted_tokens(),
             sentences=own_sentences,
+            opt_outs=process.opt_outs,
+            turns_min=1,
         )
-        summarizer = Summarizer(parts, limits=SummaryLimits(turns_min=1), telemetry=telemetry)
+        summarizer = Summarizer(parts, telemetry)
         yield Life(bench, process, Random(seed), erasure, summarizer)
 
 

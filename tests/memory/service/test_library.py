@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from library_parts import NOW, Parts
+from memory_rows import memory as row
 
 from memory.errors import BadInput, NotFound
 from memory.model import Memory, MemoryStatus, Message, Scope
@@ -18,9 +20,7 @@ from memory.service.requests import MemoryEdit, NewMemory
 ANN = Scope("ann")
 
 
-def memory(memory_id: str, content: str = "text", **fields: Any) -> Memory:
-    times = {"created_at": NOW, "updated_at": NOW, "said_at": NOW}
-    return Memory(id=memory_id, user_id="ann", content=content, **{**times, **fields})
+memory = partial(row, at=NOW)
 
 
 def said(*contents: str) -> list[Message]:
@@ -150,15 +150,6 @@ async def test_every_write_moves_the_revision_and_names_what_changed(parts: Part
     deleted = await parts.ledger.revision("ann")
     assert await parts.ledger.changed_since("ann", patched.number) == {two}
     assert all(revision.is_settled for revision in (before, added, patched, deleted))
-
-
-async def test_what_is_deleted_is_remembered_as_forgotten(parts: Parts) -> None:
-    (one,) = await parts.library.add(ANN, [NewMemory("a")])
-    await parts.library.delete("ann", one)
-    async with parts.ledger.write("ann") as write:
-        assert await write.forgotten([one, "other"]) == {one}
-    with pytest.raises(NotFound):
-        await parts.library.get("ann", one)
 
 
 async def test_history_is_the_memory_and_all_that_it_replaced(parts: Parts) -> None:

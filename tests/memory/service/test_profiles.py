@@ -17,8 +17,8 @@ from memory.errors import BadInput, NotFound, Unavailable
 from memory.model import Evidence, Memory, MemoryStatus, PastNote, Profile, ProfileLine, Scope, Trust
 from memory.ports import MemoryBank, MemoryFilter, MemoryLookup
 from memory.runtime.metrics import Metrics
-from memory.runtime.telemetry import Telemetry
-from memory.service import memory_scan, profile_refresher
+from memory.runtime.tracing import Telemetry
+from memory.service import memory_scan
 from memory.service import profiles as profiles_of_service
 from memory.service.profile_layout import (
     FOOT,
@@ -34,8 +34,7 @@ from memory.service.profile_layout import (
     profile_text,
     wishes_text,
 )
-from memory.service.profile_refresher import ProfileRefresher
-from memory.service.profiles import ProfileBuilder
+from memory.service.profiles import ProfileBuilder, ProfileRefresher
 from memory.service.requests import MemoryEdit, NewMemory
 
 DAY = 86_400.0
@@ -350,7 +349,7 @@ async def test_the_worker_builds_what_others_changed_rests_between_two_builds_an
     assert (await parts.profiles.get("ann", [""]))[""].lines
     await parts.library.add(Scope("ann"), [NewMemory("I prefer tabs", category="preference")])
     assert await background.refresh() == 0
-    monkeypatch.setattr(profile_refresher, "REST_SECONDS", 0.0)
+    monkeypatch.setattr(profiles_of_service, "REST_SECONDS", 0.0)
     with monkeypatch.context() as outage:
         outage.setattr(parts.store, "ids", down)
         assert await background.refresh() == 0
@@ -362,9 +361,7 @@ async def test_what_was_read_before_somebody_forgot_it_is_not_put(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (memory_id,) = await parts.library.add(Scope("ann"), [TEA])
-    bank = MemoryBank(parts.store, parts.ledger, parts.embedder)
-    builder = ProfileBuilder(memories=bank, profiles=parts.profiles, clock=lambda: NOW, tokens=counted_tokens())
-    memories = parts.store.memories
+    builder, memories = refresher(parts)._builder, parts.store.memories
 
     async def forgotten_after(*args: object, **kwargs: object) -> object:
         found = await memories(*args, **kwargs)  # type: ignore[arg-type]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -15,7 +15,7 @@ from memory.errors import MemproxyError, Unavailable
 from memory.model import Memory, Vector, VectorOrigin
 from memory.ports import MemoryFilter, Outdated, ReembeddingStatus
 from memory.service import reembedding
-from memory.service.reembedding import Migrate, Reembed
+from memory.service.reembedding import Migrate, Reembed, Switch
 
 OLD = VectorOrigin("old", DIMENSION)
 NEW = VectorOrigin("new", 64)
@@ -43,15 +43,23 @@ class Watch:
         if self.refusal is not None:
             raise self.refusal
 
+    def run(self, run: Migrate) -> Awaitable[Switch]:
+        return run.run(advance=self.advance, check_alone=self.check_alone)
 
-def run_of(store: InMemoryStore, embedder: HashingEmbedder, snapshots: InMemorySnapshots | None = None) -> Reembed:
-    return Reembed(InMemoryReembedding(store, NEW), embedder, snapshots or InMemorySnapshots(), wanted=NEW)
+
+def run_of(
+    copies: InMemoryStore | InMemoryReembedding,
+    embedder: HashingEmbedder | None = None,
+    snapshots: InMemorySnapshots | None = None,
+) -> Reembed:
+    copies = InMemoryReembedding(copies, NEW) if isinstance(copies, InMemoryStore) else copies
+    return Reembed(copies, embedder or HashingEmbedder(), snapshots or InMemorySnapshots(), wanted=NEW)
 
 
 async def test_all_are_embedded_as_what_is_to_be_found_and_snapshots_are_gone() -> None:
     store, embedder, snapshots, watch = await filled(), HashingEmbedder(), InMemorySnapshots(), Watch()
     await snapshots.write("ann", b"of old vectors")
-    outcome = await run_of(store, embedder, snapshots).run(advance=watch.advance, check_alone=watch.check_alone)
+    outcome = await watch.run(run_of(store, embedder, snapshots))
     assert (outcome.is_needed, outcome.copied, outcome.status.memories) == (True, COUNT, COUNT)
     assert sorted(embedder.texts) == sorted(f"content of m{i}" for i in range(COUNT))
     assert watch.seen[0] == (0, COUNT)
@@ -62,11 +70,11 @@ async def test_all_are_embedded_as_what_is_to_be_found_and_snapshots_are_gone() 
 
 async def test_where_the_vectors_are_those_wanted_nothing_is_embedded_and_what_was_left_is_cleared() -> None:
     store, embedder, watch = await filled(), HashingEmbedder(), Watch()
-    await run_of(store, embedder).run(advance=watch.advance, check_alone=watch.check_alone)
+    await watch.run(run_of(store, embedder))
     embedder.texts, snapshots = [], InMemorySnapshots()
     others_of(store)[OLD] = {}  # as when the run had been killed after the switch
     await snapshots.write("ann", b"of old vectors")
-    outcome = await run_of(store, embedder, snapshots).run(advance=watch.advance, check_alone=watch.check_alone)
+    outcome = await watch.run(run_of(store, embedder, snapshots))
     assert (outcome.is_needed, outcome.copied, embedder.texts) == (False, 0, [])
     assert others_of(store) == {}
     assert snapshots.kept == {}
@@ -83,7 +91,7 @@ async def test_where_only_migrate_has_something_to_do_its_interrupted_copy_is_ke
     store, embedder, watch = await filled(), HashingEmbedder(), Watch()
     others_of(store)[OLD] = copied = dict(list(store._records.items())[:2])
     run = Reembed(OfFewerMemories(store, OLD), embedder, InMemorySnapshots(), wanted=OLD)
-    outcome = await run.run(advance=watch.advance, check_alone=watch.check_alone)
+    outcome = await watch.run(run)
     assert (outcome.is_needed, outcome.status.outdated, embedder.texts) == (False, Outdated.INDEX, [])
     assert others_of(store) == {OLD: copied}
 
@@ -92,10 +100,10 @@ async def test_migrate_keeps_what_an_interrupted_run_with_another_model_has_embe
     store, watch = await filled(), Watch()
     others_of(store)[NEW] = embedded = dict(list(store._records.items())[:2])
     migrate = Migrate(InMemoryReembedding(store, NEW), wanted=NEW)
-    assert (await migrate.run(advance=watch.advance, check_alone=watch.check_alone)).copied == 0
+    assert (await watch.run(migrate)).copied == 0
     assert others_of(store) == {NEW: embedded}
     migrate = Migrate(InMemoryReembedding(store, OLD), wanted=OLD)
-    await migrate.run(advance=watch.advance, check_alone=watch.check_alone)
+    await watch.run(migrate)
     assert others_of(store) == {}, "nothing is left to do with it"
 
 
@@ -110,7 +118,7 @@ async def test_an_embedder_that_stays_away_ends_the_run_and_the_next_goes_on(mon
         await run_of(store, embedder).run(advance=cut, check_alone=watch.check_alone)
     assert (await InMemoryReembedding(store, NEW).status()).origin == OLD
     embedder.is_down = False
-    outcome = await run_of(store, embedder).run(advance=watch.advance, check_alone=watch.check_alone)
+    outcome = await watch.run(run_of(store, embedder))
     assert outcome.copied == COUNT - COUNT // 2
     assert watch.seen[0] == (COUNT // 2, COUNT)
 
@@ -125,7 +133,7 @@ async def test_a_moment_without_the_embedder_is_waited_for(monkeypatch: pytest.M
             return await super().embed(texts, is_urgent=is_urgent)
 
     store, watch = await filled(), Watch()
-    outcome = await run_of(store, Shaky()).run(advance=watch.advance, check_alone=watch.check_alone)
+    outcome = await watch.run(run_of(store, Shaky()))
     assert outcome.copied == COUNT
 
 
@@ -133,7 +141,7 @@ async def test_it_does_not_switch_where_somebody_else_has_come() -> None:
     store, watch = await filled(), Watch()
     watch.refusal = Unavailable("milvus", "a worker runs")
     with pytest.raises(Unavailable, match="a worker runs"):
-        await run_of(store, HashingEmbedder()).run(advance=watch.advance, check_alone=watch.check_alone)
+        await watch.run(run_of(store))
     assert (await InMemoryReembedding(store, NEW).status()).origin == OLD
 
 
@@ -147,9 +155,8 @@ async def test_it_does_not_switch_while_memories_keep_changing() -> None:
             return await super().remove_deleted()
 
     store, watch = await filled(), Watch()
-    run = Reembed(Busy(store, NEW), HashingEmbedder(), InMemorySnapshots(), wanted=NEW)
     with pytest.raises(Unavailable, match="stop whatever writes"):
-        await run.run(advance=watch.advance, check_alone=watch.check_alone)
+        await watch.run(run_of(Busy(store, NEW)))
     assert (await InMemoryReembedding(store, NEW).status()).origin == OLD
 
 
@@ -162,8 +169,7 @@ async def test_what_was_written_while_it_ran_comes_as_it_is_now(late: Memory) ->
             await put(store, late)
             return await super().remove_deleted()
 
-    run = Reembed(Once(store, NEW), HashingEmbedder(), InMemorySnapshots(), wanted=NEW)
-    await run.run(advance=watch.advance, check_alone=watch.check_alone)
+    await watch.run(run_of(Once(store, NEW)))
     assert [record.memory for record in await store.get("ann", [late.id])] == [late]
     assert len(await store.load(MemoryFilter("ann"), limit=100)) == (COUNT if late.id == "m0" else COUNT + 1)
 

@@ -5,11 +5,11 @@ Whichever way it is forgotten.
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from library_parts import NOW, Parts, library_parts
@@ -17,7 +17,7 @@ from note_lookup import notes_of
 
 from memory.model import CompactedState, Evidence, Memory, Message, PastNote, Scope, SessionSummary, Turn, TurnStatus
 from memory.model.withdrawn import Withdrawn, with_withdrawn
-from memory.service.withdrawn_summaries import WithdrawnSummaries
+from memory.service.summary_exclusions import WithdrawnSummaries
 
 Forgetting = Callable[[Parts], Awaitable[object]]
 
@@ -60,10 +60,6 @@ async def summarise(parts: Parts, user: str) -> SessionSummary:
     return made
 
 
-async def one_memory(parts: Parts) -> object:
-    return await parts.library.delete("ann", "m-ann-t1")
-
-
 async def one_that_rested_on_it(parts: Parts) -> object:
     """Before a branch was abandoned."""
     memory = Memory("m-ann-t3", "ann", "My boat is old.", NOW, NOW, NOW, evidence=(Evidence("old", "ann-t3"),))
@@ -71,37 +67,32 @@ async def one_that_rested_on_it(parts: Parts) -> object:
     return await parts.library.delete("ann", "m-ann-t3")
 
 
-async def one_turn(parts: Parts) -> object:
-    return await parts.library.forget_source("ann", "ann-t1")
+def of_conversations(call: str, what: str, **how: Any) -> Forgetting:
+    return lambda parts: getattr(parts.library.conversations, call)("ann", what, **how)
 
 
-async def one_message(parts: Parts) -> object:
-    return await parts.library.conversations.delete_message("ann", "turn:ann-t1:0", keep_memories=True)
-
-
-async def old_messages(parts: Parts) -> object:
-    return await parts.library.conversations.trim("ann", "s1", keep_last=2)
-
-
-async def the_session(parts: Parts) -> object:
-    return await parts.library.conversations.delete_session("ann", "s1", keep_memories=True)
-
-
-async def the_project(parts: Parts) -> object:
-    return await parts.library.erase("ann", "atlas")
-
-
-async def everything(parts: Parts) -> object:
-    return await parts.library.erase("ann")
+def everything(parts: Parts) -> Awaitable[object]:
+    return parts.library.erase("ann")
 
 
 @pytest.mark.parametrize(
-    "forgetting",
-    [one_memory, one_that_rested_on_it, one_turn, one_message, old_messages, the_session, the_project, everything],
+    ("forgetting", "said_next"),
+    [
+        (lambda parts: parts.library.delete("ann", "m-ann-t1"), "My boat is t2."),
+        (one_that_rested_on_it, "My boat is t2."),
+        (lambda parts: parts.library.forget_source("ann", "ann-t1"), "My boat is t2."),
+        (of_conversations("delete_message", "turn:ann-t1:0", keep_memories=True), "My boat is t2."),
+        (of_conversations("trim", "s1", keep_last=2), "My boat is t2."),
+        (of_conversations("delete_session", "s1", keep_memories=True), ""),
+        (lambda parts: parts.library.erase("ann", "atlas"), ""),
+        (everything, ""),
+    ],
+    ids="memory rested_on_it turn message old_messages session project everything".split(),
 )
 async def test_forgetting_takes_the_summary_the_notes_with_it_and_the_states_of_that_user_alone(
-    parts: Parts, forgetting: Forgetting
+    parts: Parts, forgetting: Forgetting, said_next: str
 ) -> None:
+    """`said_next`: what the next summary stands on; of a deleted session none is due."""
     await forgetting(parts)
     assert await parts.summaries.of_session("ann", "s1") is None
     assert await notes_of(parts.notes, "ann", ["k"]) == {}
@@ -110,18 +101,10 @@ async def test_forgetting_takes_the_summary_the_notes_with_it_and_the_states_of_
     assert await parts.summaries.of_session("bob", "s1") is not None
     assert set(await notes_of(parts.notes, "bob", ["k"])) == {"k"}
     assert await parts.states.find("bob", ["k"]) is not None
-
-
-@pytest.mark.parametrize("forgetting", [one_memory, one_that_rested_on_it, one_turn, one_message])
-async def test_the_next_summary_stands_on_the_rest(parts: Parts, forgetting: Forgetting) -> None:
-    await forgetting(parts)
-    assert (await summarise(parts, "ann")).text == "My boat is t2."
-
-
-@pytest.mark.parametrize("forgetting", [the_session, the_project, everything])
-async def test_of_a_deleted_session_none_is_due(parts: Parts, forgetting: Forgetting) -> None:
-    await forgetting(parts)
-    assert await parts.summaries.due(now=NOW + 9_999, idle_seconds=0, limit=9) == []
+    if said_next:
+        assert (await summarise(parts, "ann")).text == said_next
+    else:
+        assert await parts.summaries.due(now=NOW + 9_999, idle_seconds=0, limit=9) == []
 
 
 async def test_erasing_a_user_leaves_no_row_of_theirs(parts: Parts, tmp_path: Path) -> None:
@@ -159,13 +142,3 @@ async def test_the_worker_drops_notes_with_a_withdrawn_summary_and_no_others(par
     assert await dropping(parts).drop() == 1
     assert set(await notes_of(parts.notes, "ann", ["k", "without", "next"])) == {"without", "next"}
     assert await parts.summaries.withdrawn(limit=9) == []
-
-
-async def test_it_does_so_until_it_is_told_to_stop(parts: Parts) -> None:
-    await parts.turn_log.messages.delete_turns("ann", ["ann-t1"])
-    until = asyncio.Event()
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        group.create_task(dropping(parts).run(until))
-        while await notes_of(parts.notes, "ann", ["k"]):
-            await asyncio.sleep(0.01)
-        until.set()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,14 +17,13 @@ from turn_logs import DEPLOYMENTS, START, Deployment, Process, a_turn, lease_at
 
 from memory.adapters.models.openai_chat import ChatServer, OpenAiChatModel
 from memory.model import Claim, SessionSummary, Turn, TurnStatus
-from memory.processes.compaction_parts import own_sentences
+from memory.processes.background_parts import own_sentences
 from memory.runtime.metrics import Metrics
-from memory.runtime.telemetry import Telemetry
+from memory.runtime.tracing import Telemetry
 from memory.sessions.summaries.summarizer import (
     RETRY_SECONDS,
     Summarizer,
     SummarizerParts,
-    SummaryLimits,
     SummaryWriter,
 )
 
@@ -72,8 +70,8 @@ class Rig:
         return ids
 
     def summarizer(self, turns_min: int = 2) -> Summarizer:
-        telemetry = Telemetry(self.deployment.clock, self.metrics)
-        return Summarizer(self.parts, limits=SummaryLimits(IDLE, turns_min), telemetry=telemetry)
+        parts = replace(self.parts, idle_seconds=IDLE, turns_min=turns_min)
+        return Summarizer(parts, Telemetry(self.deployment.clock, self.metrics))
 
     async def work(self, *, turns_min: int = 2, later: float = IDLE) -> int:
         self.deployment.clock.now += later
@@ -96,6 +94,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
             embedder=HashingEmbedder(),
             tokens=counted_tokens(),
             sentences=own_sentences,
+            opt_outs=process.opt_outs,
         )
         yield Rig(process, deployment, Metrics(CollectorRegistry()), parts)
 
@@ -197,17 +196,6 @@ async def test_a_session_that_changes_while_it_is_read_is_summarised_later(rig: 
     made = await rig.summary()
     assert made is not None
     assert "Stralsund" in made.text
-
-
-async def test_it_runs_until_it_is_told_to_stop(rig: Rig) -> None:
-    await rig.talk(*BOAT)
-    rig.deployment.clock.now += IDLE
-    until = asyncio.Event()
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        group.create_task(rig.summarizer().run(until))
-        while await rig.summary() is None:
-            await asyncio.sleep(0.01)
-        until.set()
 
 
 # By a model

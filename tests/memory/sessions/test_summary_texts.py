@@ -11,7 +11,7 @@ from token_counts import counted_tokens
 
 from memory.learn.reading.units import own_messages, units_of
 from memory.model import Claim, Message, Role, Scope, Turn
-from memory.processes.compaction_parts import own_sentences
+from memory.processes.background_parts import own_sentences
 from memory.sessions.summaries import prose
 from memory.sessions.summaries.salient_sentences import (
     TOKENS_MAX,
@@ -39,17 +39,26 @@ def summary_of(*turns: Turn) -> SummaryText | None:
     return salient_text(turns, claims_in(*turns), sentences=own_sentences, tokens=TOKENS)
 
 
-def test_title_and_statements_are_the_users_own_words_in_the_order_said() -> None:
-    found = summary_of(
-        said("t1", "Hello!"),
-        said("t2", "I want to buy a sailing boat. Which boats are good for beginners?"),
-        said("t3", "My brother Nils comes along to Rügen in August."),
-    )
-    assert found == SummaryText(
-        "I want to buy a sailing boat.",
-        "Which boats are good for beginners? · My brother Nils comes along to Rügen in August.",
-        ("t2", "t3"),
-    )
+BOAT = ("Hello!", "I want to buy a sailing boat. Which boats are good for beginners?")
+NILS = "My brother Nils comes along to Rügen in August."
+KAYAK, CURRY, VEGAN = "Where can I rent a kayak near Poole?", "Which curry suits me?", "I'm vegan."
+
+
+@pytest.mark.parametrize(
+    ("messages", "title", "text", "turns"),
+    [
+        ((*BOAT, NILS), "I want to buy a sailing boat.", f"Which boats are good for beginners? · {NILS}", ("t2", "t3")),
+        ((VEGAN, CURRY), CURRY, VEGAN, ("t1", "t2")),  # a few words make a title only where nothing else does
+        ((VEGAN,), VEGAN, "", ("t1",)),
+        ((KAYAK,), KAYAK, "", ("t1",)),  # nothing of what the assistant said
+    ],
+)
+def test_title_and_statements_are_the_users_own_words_in_the_order_said(
+    messages: tuple[str, ...], title: str, text: str, turns: tuple[str, ...]
+) -> None:
+    answer = "At Poole Boats, order QX7-4412."
+    found = summary_of(*(said(f"t{number}", one, answer=answer) for number, one in enumerate(messages, 1)))
+    assert found == SummaryText(title, text, turns)
 
 
 def test_it_takes_about_eighty_tokens_and_says_something_of_every_topic() -> None:
@@ -64,24 +73,12 @@ def test_it_takes_about_eighty_tokens_and_says_something_of_every_topic() -> Non
     assert found.turn_ids == ("t0", "t1", "t2", "t3")
 
 
-def test_a_few_words_make_a_title_only_where_nothing_else_does() -> None:
-    found = summary_of(said("t1", "I'm vegan."), said("t2", "Which curry suits me?"))
-    assert found == SummaryText("Which curry suits me?", "I'm vegan.", ("t1", "t2"))
-    found = summary_of(said("t1", "I'm vegan."))
-    assert found == SummaryText("I'm vegan.", "", ("t1",))
-
-
 def test_what_the_reader_is_not_sure_of_is_no_request() -> None:
     turns = [said("t1", "I sail."), said("t2", "Forget the rudder.")]
     (_, request) = claims_in(*turns)
     for confidence, kept in ((0.9, ["t1"]), (0.6, ["t1", "t2"])):
         claims = [replace(request, confidence=confidence)]
         assert [turn.id for turn in wanted_turns(turns, claims)] == kept
-
-
-def test_what_the_assistant_said_is_no_part_of_it() -> None:
-    found = summary_of(said("t1", "Where can I rent a kayak near Poole?", answer="At Poole Boats, order QX7-4412."))
-    assert found == SummaryText("Where can I rent a kayak near Poole?", "", ("t1",))
 
 
 def test_small_talk_makes_no_summary() -> None:

@@ -7,11 +7,13 @@ import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chat_server import FakeModelServer, running_chat_server
+from claims import claim
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from long_chats import FIRST
@@ -21,27 +23,23 @@ from token_counts import counted_tokens
 
 from memory.adapters.models.chat_writer import ChatWriter
 from memory.adapters.models.openai_chat import ChatServer, OpenAiChatModel
-from memory.adapters.sql.compacted_states import SqlCompactedStates
+from memory.adapters.sql.notes import SqlCompactedStates
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.chat.exchanges import exchanges_of
 from memory.chat.plain_lines import on_one_line
 from memory.learn.readers import OffReader
 from memory.model import (
     Act,
-    Claim,
     CompactedState,
-    Conversation,
-    Evidence,
     HistorySegment,
     Message,
-    Scope,
     StateItemKind,
 )
-from memory.ports import ResentHistory, StatementReader
-from memory.ports.writing import GroundedSentence
-from memory.processes.compaction_parts import no_kinds, own_sentences
+from memory.ports import StatementReader
+from memory.ports.reading import GroundedSentence
+from memory.processes.background_parts import no_kinds, own_sentences
 from memory.runtime.metrics import Metrics
-from memory.runtime.telemetry import Telemetry
+from memory.runtime.tracing import Telemetry
 from memory.sessions.compaction import compactor as compactor_module
 from memory.sessions.compaction.compactor import Compactor, CompactorParts
 from memory.sessions.compaction.sentences import segment_of
@@ -86,14 +84,10 @@ def test_a_model_sees_who_said_what() -> None:
     assert spoken_sentences(long, (), {}, own_sentences) == (), "it is too long for a model"
 
 
-def claim(text: str, act: Act, **more: Any) -> Claim:
-    return Claim(act, text, Evidence(text, "t"), Scope("u"), 0.0, **more)
-
-
 def test_a_model_sees_nothing_planted_and_nothing_that_is_not_to_be_kept() -> None:
-    planted = claim("The festival is called Kesselhaus.", Act.INSTRUCT, confidence=0.95)
+    planted = claim("The festival is called Kesselhaus.", act=Act.INSTRUCT, confidence=0.95)
     assert not any(one.is_users for one in spoken_sentences(EXCHANGES[:1], (planted,), {}, own_sentences))
-    forgotten = claim("Henrike pays 1,200 euros.", Act.FORGET)
+    forgotten = claim("Henrike pays 1,200 euros.", act=Act.FORGET)
     shown = [one.text for one in spoken_sentences(EXCHANGES, (forgotten,), {}, own_sentences)]
     assert "We go by two buses after all." in shown
     assert "Henrike pays 1,200 euros." not in shown
@@ -177,12 +171,7 @@ def test_whatever_a_model_answers_no_name_or_number_of_the_extracted_sentences_g
 
 # In the background
 
-
-def history(end: int, state: tuple[str, CompactedState] | None = None) -> ResentHistory:
-    messages = FIRST.messages()[:end]
-    talk = Conversation(tuple(Message(one["role"], one["content"]) for one in messages))
-    keys = {index: f"k{index}" for index, one in enumerate(messages) if one["role"] == "user"}
-    return ResentHistory(Scope("u"), talk, keys, lambda: range(len(messages)), NOW, state)
+history = partial(FIRST.resent, user_id="u")
 
 
 @asynccontextmanager
@@ -296,7 +285,7 @@ async def test_only_the_last_stretch_is_put_to_a_model_and_none_while_others_wai
         compactor.prepare(history(202))
         await compactor.compact(history(112))
         assert server.asked == []
-        await compactor.compact(history(162, await first_state(states)))
+        await compactor.compact(history(162, state=await first_state(states)))
         assert server.asked == []
     async with compacting(tmp_path, server) as (compactor, _, _):
         await compactor.compact(history(202))

@@ -200,12 +200,8 @@ def test_a_child_gets_secrets_but_no_setting_that_would_beat_its_file(monkeypatc
     monkeypatch.setenv("MEMPROXY_EDGE_SECRET", "hush")
     monkeypatch.setenv("UNRELATED", "stays")
     environ = loader.child_environment(loader.from_process(None, {}), {"EXTRA": "1"})
-    assert {k: environ.get(k) for k in ("MEMPROXY_PORT", "MEMPROXY_EDGE_SECRET", "UNRELATED", "EXTRA")} == {
-        "MEMPROXY_PORT": None,
-        "MEMPROXY_EDGE_SECRET": "hush",
-        "UNRELATED": "stays",
-        "EXTRA": "1",
-    }
+    assert {"MEMPROXY_EDGE_SECRET": "hush", "UNRELATED": "stays", "EXTRA": "1"}.items() <= environ.items()
+    assert "MEMPROXY_PORT" not in environ
 
 
 def test_every_setting_says_what_it_means() -> None:

@@ -20,16 +20,15 @@ from pymilvus import AsyncMilvusClient, DataType, MilvusClient
 from turn_logs import ManualClock
 
 from memory.adapters.file_scan import files_scanned
-from memory.adapters.milvus import ordered_rows, row_scan
+from memory.adapters.milvus import deleted_rows, ordered_rows
 from memory.adapters.milvus.collections import LIVE
 from memory.adapters.milvus.connection import Link, MilvusAddress
-from memory.adapters.milvus.deleted_rows import MilvusDeletedRows
+from memory.adapters.milvus.deleted_rows import MilvusDeletedRows, MilvusRowScan
 from memory.adapters.milvus.reembedding import MilvusReembedding
-from memory.adapters.milvus.row_scan import MilvusRowScan
 from memory.adapters.milvus.store import MilvusStore
+from memory.adapters.sql.erasures import SqlWriteBarrier
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.sqlite_database import SqliteDatabase
-from memory.adapters.sql.write_barrier import SqlWriteBarrier
 from memory.adapters.whole_ids import WholeId
 from memory.errors import Conflict, Unavailable
 from memory.model import Change, ChangeKind, MemoryStatus, VectorOrigin
@@ -110,9 +109,7 @@ async def test_the_bytes_of_deleted_rows_go_and_all_others_stay_as_they_are(worl
     assert len(await world.reader.search(MemoryFilter("bob"), direction(1.0), limit=50)) == 20
 
 
-async def test_who_asks_milvus_for_the_collection_of_the_settings_still_finds_it(
-    world: World,
-) -> None:
+async def test_who_asks_milvus_for_the_collection_of_the_settings_still_finds_it(world: World) -> None:
     await put(world.writer, memory("m-1"), memory("m-2"))
     for left in ({"m-1", "m-2"}, {"m-2"}):
         await world.writer.delete("ann", {"m-1", "m-2"} - left)
@@ -283,7 +280,7 @@ async def test_of_a_server_the_files_and_what_is_not_loaded_are_named(
         await put(await prepared(store), memory("m-1", user_id=marker))
         client.release_collection(collection)
         found = await look(milvus_server, collection, marker)
-        assert (found.not_searched[0], found.found_in) == (row_scan.FILES_OF_A_SERVER, ())
+        assert (found.not_searched[0], found.found_in) == (deleted_rows.FILES_OF_A_SERVER, ())
         assert f"collection {collection}: not loaded" in found.not_searched
         client.load_collection(collection)
         assert (await look(milvus_server, collection, marker)).found_in == (f"rows of {collection}",)

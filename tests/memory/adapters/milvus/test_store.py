@@ -16,8 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from memory.adapters import row_codec
 from memory.adapters.milvus import schema
-from memory.adapters.milvus.capabilities import LITE, Capabilities, capabilities_of
-from memory.adapters.milvus.schema import ORIGIN_PROPERTY
+from memory.adapters.milvus.schema import ORIGIN_PROPERTY, Capabilities, capabilities_of
 from memory.adapters.milvus.store import BOUNDED, STRONG, MilvusStore
 from memory.errors import BadSetting, Unavailable
 from memory.model import Change, ChangeKind, VectorOrigin
@@ -26,23 +25,19 @@ from memory.runtime.metrics import Metrics
 
 
 @pytest.mark.parametrize(
-    ("version", "finds_words", "text_index"),
+    ("version", "finds_words", "is_lite"),
     [
-        ("v2.3.5-lite", False, "Trie"),
-        ("v2.4.0", True, "INVERTED"),
-        ("2.6.0-rc1", True, "INVERTED"),
-        ("3", True, "INVERTED"),
+        ("v2.3.5-lite", False, False),
+        ("v2.4.0", True, False),
+        ("2.6.0-rc1", True, False),
+        ("3", True, False),
+        ("milvus_lite-3.2.2", True, True),
     ],
 )
-def test_servers_before_2_4_find_no_text_within_a_text(version: str, finds_words: bool, text_index: str) -> None:
-    can = capabilities_of(version)
-    assert (can.finds_words, can.text_index) == (finds_words, text_index)
-    assert can.partitions_users
-
-
-def test_only_what_calls_itself_milvus_lite_is_milvus_lite() -> None:
-    assert capabilities_of("milvus_lite-3.2.2") == LITE
-    assert capabilities_of("v2.3.5-lite") != LITE
+def test_a_version_tells_lite_and_servers_before_2_4_that_find_no_text_within_a_text(
+    version: str, finds_words: bool, is_lite: bool
+) -> None:
+    assert capabilities_of(version) == Capabilities(is_lite=is_lite, finds_words=finds_words)
 
 
 ANN = MemoryFilter("ann")
@@ -197,20 +192,19 @@ LIMIT = schema.EXACT_ROWS_MAX
 
 @pytest.mark.parametrize(
     ("can", "rows", "kind"),
-    [(SERVER, 0, "FLAT"), (SERVER, LIMIT, "FLAT"), (SERVER, LIMIT + 1, "HNSW"), (LITE, LIMIT + 1, "FLAT")],
+    [
+        (SERVER, 0, "FLAT"),
+        (SERVER, LIMIT, "FLAT"),
+        (SERVER, LIMIT + 1, "HNSW"),
+        (capabilities_of("milvus_lite-3.2.2"), LIMIT + 1, "FLAT"),
+    ],
 )
 def test_only_a_server_with_more_rows_than_the_limit_gets_a_graph(can: Capabilities, rows: int, kind: str) -> None:
     [made] = [one for one in schema.index(pymilvus, can=can, rows=rows) if one.field_name == row_codec.VECTOR_FIELD]
     assert made.index_type == kind
     assert schema.index_fits(kind, can=can, rows=rows)
-
-
-def test_only_an_exact_index_of_too_many_rows_on_a_server_does_not_fit() -> None:
-    assert not schema.index_fits("FLAT", can=SERVER, rows=LIMIT + 1)
-    assert schema.index_fits("HNSW", can=SERVER, rows=LIMIT)
-    assert schema.index_fits("AUTOINDEX", can=SERVER, rows=LIMIT + 1)
-    assert schema.index_fits("", can=SERVER, rows=LIMIT + 1)
-    assert schema.index_fits("FLAT", can=LITE, rows=LIMIT + 1)
+    many = {one: schema.index_fits(one, can=SERVER, rows=LIMIT + 1) for one in ("FLAT", "HNSW", "AUTOINDEX", "")}
+    assert many == {"FLAT": False, "HNSW": True, "AUTOINDEX": True, "": True}
 
 
 async def test_two_processes_see_each_others_writes_at_once(milvus: RealMilvus, collection: str) -> None:

@@ -19,7 +19,7 @@ from token_counts import counted_tokens
 
 from memory.adapters.models.embedding_model import Card
 from memory.adapters.models.onnx_embedder import QUEUED_TEXTS_MAX, EmbeddingLimits, OnnxEmbedder
-from memory.adapters.models.onnx_session import cpu_session
+from memory.adapters.models.packaged_encoder import cpu_session
 from memory.adapters.models.recent_vectors import Prefixes
 from memory.errors import Busy, Unavailable
 from memory.model import Vector

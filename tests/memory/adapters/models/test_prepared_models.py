@@ -17,15 +17,12 @@ from trained_reader import statement_encoder
 from memory.adapters.models import classifier_file, packaged_encoder, reader_weights
 from memory.adapters.models.embedding_model import card_of, check_weights, prepared
 from memory.adapters.models.onnx_embedder import OnnxModel
-from memory.adapters.models.onnx_export import BLOCK, ZERO, packed_in_blocks
 from memory.adapters.models.packaged_encoder import TOKEN_TABLE
-from memory.adapters.models.prepared_models import COMPLETE, is_complete, made_once
+from memory.adapters.models.prepared_models import BLOCK, COMPLETE, ZERO, is_complete, made_once, packed_in_blocks
 from memory.adapters.models.reader_weights import prepared as prepared_reader
-from memory.adapters.models.reader_weights import version_of
 from memory.adapters.models.recent_vectors import Prefixes
-from memory.adapters.models.statement_encoder import OnnxStatementEncoder
 from memory.errors import BadSetting
-from memory.learn.reading.labels import ACTS, ATTRIBUTE_NAMES, FRAMES, PAIR_RELATIONS
+from memory.learn.reading.labels import ACTS, ATTRIBUTE_NAMES, FRAMES
 from memory.recall.signals.classifier import SignalClassifier
 from memory.recall.signals.phrases import training_phrases
 from memory.settings import EmbeddingSettings
@@ -217,17 +214,6 @@ def test_the_weights_are_small_and_say_which_texts_they_were_made_of() -> None:
 
 
 @pytest.mark.full("exports a model with torch")
-def test_what_is_damaged_is_made_again_and_works(tmp_path: Path) -> None:
-    folder = tmp_path / f"reader-{version_of(WEIGHTS)}"
-    folder.mkdir()  # empty: an earlier release took that for prepared
-    assert prepared_reader(tmp_path, WEIGHTS) == folder
-    assert OnnxStatementEncoder(folder).judge(["I live in Leeds."], "")
-    made = {file: file.stat().st_mtime_ns for file in folder.iterdir()}
-    assert prepared_reader(tmp_path, WEIGHTS) == folder  # and costs nothing the second time
-    assert {file: file.stat().st_mtime_ns for file in folder.iterdir()} == made
-
-
-@pytest.mark.full("exports a model with torch")
 @pytest.mark.parametrize("name", ["a", "card", "frame/weight"])
 def test_weights_of_another_shape_or_without_a_part_are_refused_with_what_to_do(tmp_path: Path, name: str) -> None:
     with np.load(WEIGHTS, allow_pickle=False) as arrays:
@@ -291,24 +277,13 @@ def test_what_does_not_fit_into_the_same_window_changes_no_judgement() -> None:
     assert encoder.judge(texts[:21], "")[0] == encoder.judge(texts, "")[0]
 
 
-def test_no_text_at_all_is_no_judgement() -> None:
-    assert statement_encoder().judge([], "before") == []
-    assert statement_encoder().relate([]).shape == (0, len(PAIR_RELATIONS))
-
-
-def test_what_is_half_a_character_is_read_all_the_same() -> None:
-    assert len(statement_encoder().judge(["I live in \ud800 Leeds"], "\udfff")) == 1
-
-
-def test_the_shipped_classifier_was_trained_on_todays_phrases() -> None:
+@pytest.mark.parametrize("shipped", [classifier_file.shipped, classifier_file.shipped_questions])
+def test_a_shipped_classifier_was_trained_on_todays_phrases_for_the_default_model_alone(
+    shipped: Callable[[str], object],
+) -> None:
     """Red after a change of the phrases: run `python bench/train_signals.py`."""
-    assert classifier_file.shipped(EmbeddingSettings().model) is not None
-    assert classifier_file.shipped_questions(EmbeddingSettings().model) is not None
-
-
-def test_it_is_not_used_for_another_embedding_model() -> None:
-    assert classifier_file.shipped("some-other-model") is None
-    assert classifier_file.shipped_questions("some-other-model") is None
+    assert shipped(EmbeddingSettings().model) is not None
+    assert shipped("some-other-model") is None
 
 
 def test_half_precision_changes_no_decision(tmp_path: Path) -> None:

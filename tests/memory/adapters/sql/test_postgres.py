@@ -15,11 +15,9 @@ from memory.adapters.sql import beating_owners
 from memory.adapters.sql.beating_owners import DEAD_SECONDS, LATE_SECONDS, Watch, living_owners
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.migrations import VERSION
-from memory.adapters.sql.postgres_database import PostgresDatabase
+from memory.adapters.sql.postgres_database import PostgresDatabase, _refused, prepare_tables
+from memory.adapters.sql.postgres_files import PostgresRewriting, tables_scanned
 from memory.adapters.sql.postgres_pool import PostgresAddress, PostgresPool
-from memory.adapters.sql.postgres_rewriting import PostgresRewriting
-from memory.adapters.sql.postgres_scan import tables_scanned
-from memory.adapters.sql.postgres_schema import _refused, prepare_tables
 from memory.adapters.sql.statements import Connection, Statement
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.adapters.whole_ids import WholeId
@@ -98,8 +96,7 @@ async def test_a_write_under_way_when_the_server_is_killed_is_told_or_there(mort
                     return
                 acknowledged.append(f"k{number}")
 
-        telling = asyncio.gather(tell_on(), asyncio.to_thread(mortal.kill))
-        await telling
+        await asyncio.gather(tell_on(), asyncio.to_thread(mortal.kill))
         mortal.start()
         await eventually_open(log, "after this")
         found = [turn.id async for turn in log.turns("ann")]
@@ -114,10 +111,8 @@ async def test_jobs_of_processes_that_meet_are_repeated_and_lose_nothing(server:
         (revision,) = READ(connection, user_id="ann").fetchone()
         SET(connection, user_id="ann", revision=revision + 1)
 
-    async with (
-        PostgresDatabase(PostgresAddress(server.url)) as one,
-        PostgresDatabase(PostgresAddress(server.url)) as two,
-    ):
+    address = PostgresAddress(server.url)
+    async with PostgresDatabase(address) as one, PostgresDatabase(address) as two:
         await one.write(lambda connection: MAKE(connection, user_id="ann", revision=0))
         for _ in range(20):
             await asyncio.gather(one.write(add), two.write(add))
@@ -130,12 +125,9 @@ async def test_a_job_that_raises_takes_no_other_of_its_transaction_along(databas
         raise KeyError("wrong")
 
     await database.write(lambda connection: MAKE(connection, user_id="ann", revision=0))
-    results = await asyncio.gather(
-        *(database.write(lambda connection: ADD(connection, user_id="ann").fetchone()) for _ in range(5)),
-        database.write(wrong),
-        *(database.write(lambda connection: ADD(connection, user_id="ann").fetchone()) for _ in range(5)),
-        return_exceptions=True,
-    )
+    jobs = [lambda connection: ADD(connection, user_id="ann").fetchone()] * 10
+    jobs.insert(5, wrong)
+    results = await asyncio.gather(*map(database.write, jobs), return_exceptions=True)
     assert isinstance(results.pop(5), KeyError)
     assert results == [(number,) for number in range(1, 11)]
 
@@ -215,22 +207,30 @@ def test_tables_of_a_newer_version_end_the_start(server: PostgresServer) -> None
         prepare_tables(of(server, "newer"), migrates=True)
 
 
-def test_a_role_without_rights_is_told_what_to_grant(server: PostgresServer) -> None:
-    changed(server, "CREATE DATABASE foreign_owner", "CREATE ROLE guest LOGIN")
-    with pytest.raises(BadSetting, match="GRANT ALL ON SCHEMA memproxy"):
-        prepare_tables(of(server, "foreign_owner", "guest"))
-
-
-def test_a_database_in_another_encoding_ends_the_start(server: PostgresServer) -> None:
-    changed(server, "CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'")
-    with pytest.raises(BadSetting, match=r"LATIN1.*UTF8"):
-        prepare_tables(of(server, "latin"))
-
-
-def test_a_database_that_only_reads_ends_the_start(server: PostgresServer) -> None:
-    changed(server, "CREATE DATABASE standby", "ALTER DATABASE standby SET default_transaction_read_only = on")
-    with pytest.raises(BadSetting, match="name the primary"):
-        prepare_tables(of(server, "standby"))
+@pytest.mark.parametrize(
+    ("name", "statements", "role", "words"),
+    [
+        (
+            "foreign_owner",
+            ["CREATE DATABASE foreign_owner", "CREATE ROLE guest LOGIN"],
+            "guest",
+            "GRANT ALL ON SCHEMA memproxy",
+        ),
+        ("latin", ["CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'"], ROLE, "LATIN1.*UTF8"),
+        (
+            "standby",
+            ["CREATE DATABASE standby", "ALTER DATABASE standby SET default_transaction_read_only = on"],
+            ROLE,
+            "name the primary",
+        ),
+    ],
+)
+def test_a_database_that_cannot_be_used_ends_the_start_with_what_to_do(
+    server: PostgresServer, name: str, statements: list[str], role: str, words: str
+) -> None:
+    changed(server, *statements)
+    with pytest.raises(BadSetting, match=words):
+        prepare_tables(of(server, name, role))
 
 
 async def test_a_server_with_another_time_zone_says_the_same_time(server: PostgresServer) -> None:

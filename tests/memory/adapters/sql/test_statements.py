@@ -28,6 +28,8 @@ def calls_in(module: str) -> list[tuple[str, set[str]]]:
         match node.func:
             case ast.Attribute(ast.Name("SQL"), name):
                 calls.append((name, {word.arg or "" for word in node.keywords}))
+            case ast.Attribute(ast.Attribute(ast.Name("SQL"), name), "exists" | "column" | "one" | "value"):
+                calls.append((name, {word.arg or "" for word in node.keywords}))
             case ast.Attribute(ast.Attribute(ast.Name("SQL"), name), "many"):
                 keys = [key for one in ast.walk(node) if isinstance(one, ast.Dict) for key in one.keys]
                 calls.append((name, {key.value if isinstance(key, ast.Constant) else "" for key in keys}))

@@ -15,10 +15,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from turn_logs import START, ManualClock, a_turn, ids_of, lease_at, tell
+from turn_logs import START, ManualClock, a_turn, ids_of, lease_at, leased, tell, windows
 
 from memory.adapters.sql import job_writer, sqlite_database
-from memory.adapters.sql.backfill import seconds_to_begin
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.sqlite_database import SqliteConnection, SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
@@ -67,15 +66,6 @@ async def test_the_next_message_of_a_long_conversation_costs_as_much_as_of_a_sho
 
 def watch(connection: SqliteConnection, *, statements: list[str]) -> None:
     connection.raw.set_trace_callback(statements.append)
-
-
-@pytest.mark.parametrize(("exchanges", "seconds"), [(1, 5.0), (5, 5.0), (6, 6.0), (100, 100.0)])
-def test_a_conversation_takes_time_to_begin_however_short(exchanges: int, seconds: float) -> None:
-    assert seconds_to_begin(exchanges, is_loss=False) == seconds
-
-
-def test_a_lost_turn_is_the_first_exchange_of_those_missed() -> None:
-    assert [seconds_to_begin(exchanges, is_loss=True) for exchanges in (1, 2, 6)] == [0.0, 1.0, 5.0]
 
 
 def a_log(database: SqliteDatabase) -> SqlTurnLog:
@@ -231,10 +221,7 @@ async def test_what_was_told_survives_kill_9_and_open_turns_become_unknown_at_on
         assert TurnStatus.OPENED not in status.values()
         for word, turn_id in heard:
             assert status[turn_id] == TurnStatus.CLOSED if word == "closed" else status[turn_id]
-        learnt: list[str] = []
-        while (lease := await lease_at(log, START)) is not None:
-            learnt += ids_of(lease)
-            await log.acknowledge(lease)
+        learnt = [turn_id for window in await windows(log, START) for turn_id in window]
         assert learnt == list(status)  # each once, in the order of opening
 
 
@@ -257,8 +244,7 @@ async def test_lease_and_lock_of_a_killed_process_are_free_at_once(path: Path) -
         log, ledger = a_log(database), SqlUserLedger(database, clock=lambda: START, wait_seconds=30.0)
         with process("hold", path) as child:
             ((_, window_id),) = lines_of(child, 1)
-            held = await lease_at(log, START)
-            assert held is not None
+            held = await leased(log, START)
             assert held.window_id != window_id
             await log.recover()  # it lives, and keeps what it holds
             assert (await ledger.revision("user-0")).is_settled is False
@@ -267,8 +253,7 @@ async def test_lease_and_lock_of_a_killed_process_are_free_at_once(path: Path) -
         async with ledger.write("user-0"):
             pass
         assert await log.recover() == 0  # no turn was open; its lease has ended all the same
-        taken = await lease_at(log, START)
-        assert taken is not None
+        taken = await leased(log, START)
         assert (taken.window_id, taken.attempt, taken.plan) == (window_id, 2, b"plan")
 
 

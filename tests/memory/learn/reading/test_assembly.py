@@ -29,8 +29,28 @@ def judgement(acts: dict[str, float], **fields: Any) -> Judgement:
     return Judgement(acts={act: acts.get(act, rest) for act in ACTS}, attribute_share=0.9, **fields)
 
 
+def clause(text: str, words: str, acts: dict[str, float], **fields: Any) -> JudgedClause:
+    labels = judgement(acts, **fields)
+    start = text.index(words)
+    return JudgedClause(
+        *(start, start + len(words), labels.acts, labels.attribute, labels.attribute_share, labels.relation),
+        *(labels.category, labels.leaning_share),
+    )
+
+
+def spans(text: str, *words: str) -> tuple[RequestSpan, ...]:
+    return tuple(RequestSpan("value", text.index(one), text.index(one) + len(one)) for one in words)
+
+
+def stated(text: str, facts: dict[str, dict[str, Any]], *values: str, **fields: Any) -> Judgement:
+    """A sentence that states these facts, each with its labels."""
+    clauses = tuple(clause(text, words, {"state": 0.95}, **labels) for words, labels in facts.items())
+    return judgement({"state": 0.95}, clauses=clauses, stretches=spans(text, *values), **fields)
+
+
 STATED = judgement({"state": 0.95})
-LEANING = judgement({"state": 0.95}, leaning_share=0.9)
+LEANS: dict[str, Any] = {"leaning_share": 0.9}
+LEANING = judgement({"state": 0.95}, **LEANS)
 
 
 def read(message: str, *judgements: Judgement, previous: Turn | None = None, leaning: float = 0.0) -> list[Claim]:
@@ -141,37 +161,6 @@ def test_a_reply_that_nobody_could_understand_is_none_either() -> None:
     assert (claim.text, claim.confidence >= CONFIDENCE_AT_LEAST) == ("Which boat is yours? It is the blue one.", True)
 
 
-def test_of_a_sentence_that_leans_each_fact_takes_the_sentence_before_it_along() -> None:
-    text, said = "He lives in Tallinn and works there as a nurse.", {"state": 0.95}
-    clauses = (
-        clause(text, "He lives in Tallinn", said, leaning_share=0.9),
-        clause(text, "works there as a nurse", said, leaning_share=0.9),
-    )
-    values = [RequestSpan("value", text.index(one), text.index(one) + len(one)) for one in ("Tallinn", "nurse")]
-    leans = judgement(said, clauses=clauses, stretches=tuple(values), leaning_share=0.9)
-    assert [claim.text for claim in read(f"My brother is Levi. {text}", STATED, leans)][1:] == [
-        "My brother is Levi. He lives in Tallinn",
-        "My brother is Levi. He lives in … works there as a nurse",
-    ]
-
-
-def test_of_three_clauses_the_last_leans_on_the_standing_one_alone() -> None:
-    text = "Our little flat has four rooms, costs 1,150 and is on the third floor."
-    said = {"state": 0.95}
-    clauses = (
-        clause(text, "Our little flat has four rooms", said),
-        clause(text, "costs 1,150", said, leaning_share=0.9),
-        clause(text, "is on the third floor", said, leaning_share=0.9),
-    )
-    price = RequestSpan("value", text.index("1,150"), text.index(" and"))
-    floor = RequestSpan("value", text.index("third"), text.index("."))
-    read_ = read(text, judgement(said, clauses=clauses, stretches=(price, floor)))
-    assert [claim.text for claim in read_][1:] == [
-        "Our little flat has four rooms, costs 1,150",
-        "Our little flat has four rooms is on the third floor",
-    ]
-
-
 def test_a_sentence_that_leans_takes_the_one_before_it_along() -> None:
     claims = read("I have a goat called Mo. He is three. He loves figs.", STATED, LEANING, LEANING)
     assert [claim.text for claim in claims] == [
@@ -193,15 +182,6 @@ def test_nothing_is_taken_along_from_another_paragraph_or_from_what_is_quoted() 
     assert read(quoted, judgement(NOTHING), LEANING)[0].text == "It cost me 300."
 
 
-def clause(text: str, words: str, acts: dict[str, float], **fields: Any) -> JudgedClause:
-    labels = judgement(acts, **fields)
-    start = text.index(words)
-    return JudgedClause(
-        *(start, start + len(words), labels.acts, labels.attribute, labels.attribute_share, labels.relation),
-        *(labels.category, labels.leaning_share),
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "words", "is_sure"),
     [
@@ -215,73 +195,78 @@ def test_what_a_sentence_states_before_it_asks_is_no_question(text: str, words: 
     assert (found.confidence >= CONFIDENCE_AT_LEAST) is is_sure
 
 
-def test_each_fact_of_a_sentence_is_a_claim_with_its_own_labels() -> None:
-    text = "I'm Ada, I live in Lisbon and work as a baker."
-    said = {"state": 0.95}
-    clauses = (
-        clause(text, "I'm Ada", said, attribute="name"),
-        clause(text, "I live in Lisbon", said, attribute="home"),
-        clause(text, "work as a baker", said, attribute="occupation"),
-    )
-    name = RequestSpan("name", text.index("Ada"), text.index("Ada") + 3)
-    values = [RequestSpan("value", text.index(one), text.index(one) + len(one)) for one in ("Lisbon", "baker")]
-    claims = read(text, judgement(said, clauses=clauses, stretches=(name, *values)))
-    assert [claim.text for claim in claims] == ["I'm Ada", "I live in Lisbon", "work as a baker"]
-    assert [claim.evidence for claim in claims] == [Evidence(text, "t1", clause=claim.text) for claim in claims]
-    assert [claim.attribute for claim in claims] == ["name", "home", "occupation"]
-    assert [claim.values for claim in claims] == [(), ("Lisbon",), ("baker",)]
-
-
-def test_a_clause_that_names_nothing_is_no_fact_unless_it_is_long_enough_to_say_something() -> None:
-    text = "I want to plant oaks in my area, they never look at me when we speak"
-    said = {"state": 0.95}
-    cut = ("plant oaks", "my area", "they never look at me when we speak")
-    oaks = RequestSpan("value", text.index("oaks"), text.index("oaks") + 4)
-    claims = read(text, judgement(said, clauses=tuple(clause(text, one, said) for one in cut), stretches=(oaks,)))
-    assert [claim.text for claim in claims] == ["plant oaks", "they never look at me when we speak"]
-
-
-def test_a_clause_that_leans_takes_along_who_it_is_about_but_no_other_fact() -> None:
-    text = "My sister Ana lives in Rome and works as a baker."
-    said = {"state": 0.95}
-    clauses = (
-        clause(text, "My sister Ana lives in Rome", said),
-        clause(text, "works as a baker", said, relation="sibling", leaning_share=0.9),
-    )
-    values = [RequestSpan("value", text.index(one), text.index(one) + len(one)) for one in ("Rome", "baker")]
-    first, second = read(text, judgement(said, clauses=clauses, stretches=tuple(values)))
-    assert first.text == "My sister Ana lives in Rome"
-    assert (second.text, second.evidence.words) == ("My sister Ana lives in … works as a baker", "works as a baker")
+@pytest.mark.parametrize(
+    ("text", "facts", "values", "last"),
+    [
+        (
+            "Our little flat has four rooms, costs 1,150 and is on the third floor.",
+            {"Our little flat has four rooms": {}, "costs 1,150": LEANS, "is on the third floor": LEANS},
+            ["1,150", "third floor"],
+            [
+                "Our little flat has four rooms, costs 1,150",
+                "Our little flat has four rooms is on the third floor",
+            ],
+        ),
+        (  # but no other fact
+            "My sister Ana lives in Rome and works as a baker.",
+            {"My sister Ana lives in Rome": {}, "works as a baker": LEANS},
+            ["Rome", "baker"],
+            ["My sister Ana lives in … works as a baker"],
+        ),
+    ],
+)
+def test_a_clause_that_leans_takes_along_who_it_is_about(
+    text: str, facts: dict[str, dict[str, Any]], values: list[str], last: list[str]
+) -> None:
+    claims = read(text, stated(text, facts, *values))
+    assert [claim.text for claim in claims] == [*list(facts)[:1], *last]
+    assert [claim.evidence.words for claim in claims] == list(facts)
 
 
 def test_a_clause_that_leans_on_a_thing_takes_that_along() -> None:
     text = "I found a red scarf, which my dog ate on the same day."
-    said = {"state": 0.95}
-    clauses = (
-        clause(text, "I found a red scarf", said),
-        clause(text, "which my dog ate on the same day", said, leaning_share=0.9),
-    )
-    scarf = RequestSpan("value", text.index("red"), text.index(","))
-    _, second = read(text, judgement(said, clauses=clauses, stretches=(scarf,)), leaning=0.9)
-    assert second.text == "I found a red scarf, which my dog ate on the same day"
+    facts = {"I found a red scarf": {}, "which my dog ate on the same day": LEANS}
+    assert [claim.text for claim in read(text, stated(text, facts, "red scarf"), leaning=0.9)][1:] == [text[:-1]]
+
+
+def test_of_a_sentence_that_leans_each_fact_takes_the_sentence_before_it_along() -> None:
+    text = "He lives in Tallinn and works there as a nurse."
+    facts = {"He lives in Tallinn": LEANS, "works there as a nurse": LEANS}
+    leaning = stated(text, facts, "Tallinn", "nurse", **LEANS)
+    assert [claim.text for claim in read(f"My brother is Levi. {text}", STATED, leaning)][1:] == [
+        "My brother is Levi. He lives in Tallinn",
+        "My brother is Levi. He lives in … works there as a nurse",
+    ]
+
+
+def test_each_fact_of_a_sentence_is_a_claim_with_its_own_labels() -> None:
+    text = "I'm Ada, I live in Lisbon and work as a baker."
+    facts = {"I'm Ada": "name", "I live in Lisbon": "home", "work as a baker": "occupation"}
+    labels = {words: {"attribute": attribute} for words, attribute in facts.items()}
+    claims = read(text, stated(text, labels, "Ada", "Lisbon", "baker"))
+    assert {claim.text: claim.attribute for claim in claims} == facts
+    assert [claim.evidence for claim in claims] == [Evidence(text, "t1", clause=claim.text) for claim in claims]
+    assert [claim.values for claim in claims] == [("Ada",), ("Lisbon",), ("baker",)]
+
+
+def test_a_clause_that_names_nothing_is_no_fact_unless_it_is_long_enough_to_say_something() -> None:
+    text = "I want to plant oaks in my area, they never look at me when we speak"
+    facts: dict[str, dict[str, Any]] = {"plant oaks": {}, "my area": {}, "they never look at me when we speak": {}}
+    claims = read(text, stated(text, facts, "oaks"))
+    assert [claim.text for claim in claims] == ["plant oaks", "they never look at me when we speak"]
 
 
 def test_an_order_and_a_fact_of_one_sentence_are_two_claims() -> None:
     text = "Forget my old number, the new one is 0172 5550199."
-    clauses = (
-        clause(text, "Forget my old number", {"forget": 0.97}),
-        clause(text, "the new one is 0172 5550199", {"state": 0.9}),
-    )
+    told = {"Forget my old number": Act.FORGET, "the new one is 0172 5550199": Act.STATE}
+    clauses = tuple(clause(text, words, {act.value: 0.95}) for words, act in told.items())
     claims = read(text, judgement({"forget": 0.6, "state": 0.35}, clauses=clauses))
-    assert [(claim.act, claim.text) for claim in claims] == [
-        (Act.FORGET, "Forget my old number"),
-        (Act.STATE, "the new one is 0172 5550199"),
-    ]
+    assert {claim.text: claim.act for claim in claims} == told
 
 
 def test_clauses_of_a_sentence_that_states_nothing_are_not_kept() -> None:
     text = "Suppose I lived in Rome and worked as a baker."
-    clauses = (clause(text, "I lived in Rome", {"state": 0.9}), clause(text, "worked as a baker", {"state": 0.9}))
+    clauses = stated(text, {"I lived in Rome": {}, "worked as a baker": {}}).clauses
     assert read(text, judgement(NOTHING, clauses=clauses)) == []
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from reading_parts import AT, a_claim, said
 
-from memory.language.word_boundaries import as_typed
+from memory.language.restating import as_typed
 from memory.learn.reading.checks import CheckedAnswer, check_answer, distinct_claims, merge_second_answer
 from memory.learn.reading.prompting import ShippedChat, shipped_chats
 from memory.learn.reading.transcript import transcripts, written_chat
@@ -313,32 +313,27 @@ def test_a_yes_in_more_words_states_what_the_model_makes_of_it_and_the_question(
     assert replied("Yes, both of them.", asked, act="confirm").act is Act.CONFIRM
 
 
-def test_a_reply_that_the_model_does_not_complete_takes_no_question_along() -> None:
-    question = "Since you are diabetic and vegetarian, what do you like to cook at home?"
-    claim = replied("I like making pasta.", question, attr="food")
-    assert (claim.text, claim.question) == ("I like making pasta.", "")
+MOST = "What is it that you like most of all?"
+COOK = "Since you are diabetic and vegetarian, what do you like to cook?"
 
 
-def test_a_reply_that_the_model_completes_is_marked_with_the_question() -> None:
-    question, content = "What is your budget for the laptop?", "My budget for the laptop is 900 euros"
-    claim = replied("900 euros", question, content=content, values=["900 euros"])
-    assert (claim.text, claim.question) == (content, question)
-    assert claim.evidence.quote == "900 euros"
-
-
-@pytest.mark.parametrize(("text", "values"), [("Pasta.", ["Pasta"]), ("Two dogs and a cat", []), ("面条", ["面条"])])
-def test_where_its_words_add_something_the_question_is_taken_along_as_it_was_asked(
-    text: str, values: list[str]
+@pytest.mark.parametrize(
+    ("asked", "text", "content", "stated"),
+    [
+        (COOK, "I like making pasta.", "", "I like making pasta."),  # not completed: no question is taken along
+        ("What is your budget?", "900 euros", "My budget is 900 euros", "My budget is 900 euros"),
+        (MOST, "Pasta.", "I adore Zanzibar, Pasta.", f"{MOST} Pasta."),  # its words add something
+        (MOST, "面条", "I adore Zanzibar, 面条", f"{MOST} 面条"),
+        (COOK, "Pasta.", "I cook Zanzibar pasta", "what do you like to cook? Pasta."),  # only what it asks
+    ],
+)
+def test_a_reply_that_the_model_completes_takes_the_question_along_or_is_marked_with_it(
+    asked: str, text: str, content: str, stated: str
 ) -> None:
-    question = "What is it that you like most of all?"
-    claim = replied(text, question, content=f"I adore Zanzibar, {text}", values=values)
-    assert claim.text == f"{question} {text}"
-
-
-def test_of_a_question_only_what_it_asks_is_taken_along() -> None:
-    question = "Since you are diabetic and vegetarian, what do you like to cook?"
-    claim = replied("Pasta.", question, content="I cook Zanzibar pasta", values=["Pasta"])
-    assert claim.text == "what do you like to cook? Pasta."
+    claim = replied(text, asked, content=content)
+    assert (claim.text, claim.evidence.quote) == (stated, text)
+    assert claim.question == (asked[-len(claim.question) :] if content else "")
+    assert bool(claim.question) is bool(content)
 
 
 def test_of_stored_claims_over_the_same_units_the_longest_stays_in_the_order_said() -> None:

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from reading_parts import ANN, AT, JUNK, FixedReader, ScriptedChat, a_claim, a_verdict, claims, cut, said, verdicts
 
 from memory.errors import BadSetting, Late, Unavailable, Unusable
-from memory.learn.reading.fallback import FallbackReader
+from memory.learn.readers import FallbackReader
 from memory.learn.reading.model_reader import ModelReader, ModelReaderSettings
 from memory.learn.reading.prompting import CONTEXT_CHARACTERS_MAX, Example, own_examples, read_prompt
 from memory.learn.reading.transcript import PART_BYTES_MAX
@@ -306,7 +306,8 @@ def counted(metrics: Metrics, of: str) -> float:
 
 async def test_the_first_reader_reads_and_the_other_is_not_asked() -> None:
     other = FixedReader(found=JUNK, relation=JUNK)
-    reader = FallbackReader(FixedReader("first", found=[CLAIM], relation=PairRelation.SAME), other)
+    first = FixedReader("first", found=[CLAIM], relation=PairRelation.SAME)
+    reader = FallbackReader(first, other, metrics=Metrics(CollectorRegistry()))
     assert await reader.read(said("I dive."), context=()) == [CLAIM]
     assert [one.relation for one in await reader.relate([HOBBIES])] == [PairRelation.SAME]
     assert reader.name == "first"
@@ -325,7 +326,8 @@ async def test_junk_has_the_other_reader_read_that_window_or_relate_those_pairs_
 
 async def test_an_outage_is_passed_on() -> None:
     down = Unavailable("model", "down")
-    reader = FallbackReader(FixedReader(found=down, relation=down), FixedReader(found=[CLAIM]))
+    first = FixedReader(found=down, relation=down)
+    reader = FallbackReader(first, FixedReader(found=[CLAIM]), metrics=Metrics(CollectorRegistry()))
     with pytest.raises(Unavailable):
         await reader.read(said("I dive."), context=())
     with pytest.raises(Unavailable):

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from claims import turn
 from hypothesis import given
 from hypothesis import strategies as st
+from trained_reader import FixedEncoder
 
 from memory.learn.consolidation import REPLACES_MIN, UNRELATED_MIN
 from memory.learn.reading.encoding import (
@@ -25,39 +25,12 @@ from memory.learn.reading.encoding import (
     pair_window,
     windows_of,
 )
-from memory.learn.reading.judgements import JudgedClause, Judgement
-from memory.learn.reading.labels import ACTS, PAIR_RELATIONS
-from memory.learn.reading.leaning import with_leaning
+from memory.learn.reading.judgements import JudgedClause, Judgement, with_leaning
+from memory.learn.reading.labels import ACTS
 from memory.learn.reading.trained import TrainedReader
-from memory.model import Vector
 from memory.ports import FactContext, PairRelation, StatementPair
 
 PAIR = StatementPair("I live in Leeds.", "I live in York.")
-
-
-class FixedEncoder:
-    """Says the same of every pair, and nothing of any unit; remembers what it saw."""
-
-    version = "fixed"
-
-    def __init__(self, **shares: float) -> None:
-        self._shares = [shares.get(relation, 0.0) for relation in PAIR_RELATIONS]
-        self.texts: list[str] = []
-        self.before: list[str] = []
-        self.pairs: list[tuple[str, str]] = []
-
-    def judge(self, texts: Sequence[str], before: str) -> list[Judgement]:
-        self.texts += texts
-        self.before.append(before)
-        acts = {act: float(act == "none") for act in ACTS}
-        return [Judgement(acts, "none", 1.0, "user", "fact", ()) for _ in texts]
-
-    def leaning(self, texts: Sequence[str]) -> list[float]:
-        return [0.0] * len(texts)
-
-    def relate(self, pairs: Sequence[tuple[str, str]]) -> Vector:
-        self.pairs += pairs
-        return np.array([self._shares] * len(pairs), dtype=np.float32)
 
 
 class StatingEncoder(FixedEncoder):

@@ -1,4 +1,4 @@
-"""What is found, what is left out, and how the budget is filled."""
+"""What is found, what is left out, how the budget is filled, and how two rankings become one."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from memory.model import Candidate, MemoryStatus, Query, Question, Record, Scope, Selection, Vector
+from memory.model import Candidate, Memory, MemoryStatus, Query, Question, Record, Scope, Selection, Vector
+from memory.recall.ranking.combining import fused, merged, only
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.ranking import Budget, Ranked, rank, rank_found, select
-from memory.recall.ranking.weights import PARTS, Bar, RankingWeights, Weights
+from memory.recall.ranking.weights import DEFAULT_RANKING, PARTS, Bar, RankingWeights, Weights
 
 NOW = 1_765_800_000.0  # 15 December 2025, noon UTC
 DIMENSION = 8
@@ -50,39 +51,44 @@ def chosen(found: Ranked, budget: Budget = AMPLE, *, similarity_threshold: float
     return select(found, budget, tokens=letters, similarity_threshold=similarity_threshold)
 
 
-def test_words_and_cosine_count_together(remember: Remember) -> None:
-    found = ranked(
-        [
-            remember("User collects stamps", vector=leaning(0.3)),
-            remember("User plays the harpsichord", vector=leaning(0.3)),
-            remember("User sings in a choir", vector=leaning(0.34)),
-        ],
-        "who repairs a harpsichord?",
-    )
-    assert contents(found) == ["User plays the harpsichord", "User sings in a choir", "User collects stamps"]
-
-
-def test_an_identifier_beats_its_lookalike_that_the_embedding_cannot_tell_apart(remember: Remember) -> None:
-    found = ranked(
-        [
-            remember("Build 7.3.10 fixed the login loop", vector=leaning(0.55)),
-            remember("Build 7.3.1 broke the export", vector=leaning(0.5)),
-        ],
-        "what went wrong in 7.3.1",
-    )
-    assert contents(found)[0] == "Build 7.3.1 broke the export"
-
-
-def test_in_chinese_words_and_cosine_count_together(remember: Remember) -> None:
-    found = ranked(
-        [
-            remember("用户喜欢看电影", vector=leaning(0.34)),
-            remember("用户的车是白色的", vector=leaning(0.3)),
-            remember("用户在学游泳", vector=leaning(0.2)),
-        ],
-        "我的车是什么颜色的？",
-    )
-    assert contents(found) == ["用户的车是白色的", "用户喜欢看电影", "用户在学游泳"]
+@pytest.mark.parametrize(
+    ("question", "in_order"),
+    [
+        (
+            "who repairs a harpsichord?",  # words and cosine count together
+            [
+                ("User plays the harpsichord", 0.3, {}),
+                ("User sings in a choir", 0.34, {}),
+                ("I collect stamps", 0.3, {}),
+            ],
+        ),
+        (
+            "我的车是什么颜色的？",
+            [("用户的车是白色的", 0.3, {}), ("用户喜欢看电影", 0.34, {}), ("用户在学游泳", 0.2, {})],
+        ),
+        (
+            "what went wrong in 7.3.1",  # which the embedding cannot tell from its lookalike
+            [("Build 7.3.1 broke the export", 0.5, {}), ("Build 7.3.10 fixed the login loop", 0.55, {})],
+        ),
+        ("Where did Melanie go hiking?", [("Melanie: I went hiking", 0.3, {}), ("Caroline: I went hiking", 0.3, {})]),
+        (
+            "what did I decide last week?",  # the time that it names is looked at first
+            [("I decided against the fair", 0.4, {"days_ago": 5}), ("I decided to buy a tent", 0.4, {"days_ago": 40})],
+        ),
+        (
+            "oolong",  # no standing lifts what is off the topic
+            [
+                ("User drinks oolong tea", 0.4, {"days_ago": 900, "importance": 0.1}),
+                ("User likes jazz", 0.1, {"days_ago": 0, "importance": 1.0, "category": "correction"}),
+            ],
+        ),
+    ],
+)
+def test_evidence_of_every_kind_decides_the_order(
+    remember: Remember, question: str, in_order: list[tuple[str, float, dict[str, object]]]
+) -> None:
+    records = [remember(text, vector=leaning(cosine), **fields) for text, cosine, fields in reversed(in_order)]
+    assert contents(ranked(records, question)) == [text for text, _, _ in in_order]
 
 
 def test_a_turn_is_found_by_what_stands_around_it_but_a_fact_is_not(remember: Remember) -> None:
@@ -102,28 +108,6 @@ def test_a_turn_is_found_by_what_stands_around_it_but_a_fact_is_not(remember: Re
     apart = [remember(r.memory.content, days_ago=d, vector=r.vector) for d, r in zip((9, 5), talk(""), strict=True)]
     scores = {c.memory.content: c.parts["neighbours"] for c in ranked([*apart, other], question).candidates}
     assert scores["Bea: yes, on Tuesday"] == pytest.approx(scores["Bea: yes, on Sunday"], abs=1e-3)
-
-
-def test_the_one_that_the_question_names_is_heard_first(remember: Remember) -> None:
-    found = ranked(
-        [
-            remember("Caroline: I went hiking", vector=leaning(0.3)),
-            remember("Melanie: I went hiking", vector=leaning(0.3, axis=2)),
-        ],
-        "Where did Melanie go hiking?",
-    )
-    assert contents(found)[0] == "Melanie: I went hiking"
-
-
-def test_the_time_that_the_question_names_is_looked_at_first(remember: Remember) -> None:
-    found = ranked(
-        [
-            remember("User decided to buy a tent", days_ago=40, vector=leaning(0.4)),
-            remember("User decided against the fair", days_ago=5, vector=leaning(0.4, axis=2)),
-        ],
-        "what did I decide last week?",
-    )
-    assert contents(found)[0] == "User decided against the fair"
 
 
 def test_superseded_memories_stay_out_unless_the_past_is_asked_for(remember: Remember) -> None:
@@ -154,31 +138,17 @@ def test_only_the_memory_types_asked_for_are_returned(remember: Remember) -> Non
 @pytest.mark.parametrize(
     ("better", "worse"),
     [
-        ({"days_ago": 1}, {"days_ago": 700}),
-        ({"importance": 0.9}, {"importance": 0.1}),
-        ({"confidence": 1.0}, {"confidence": 0.4}),
-        ({"category": "correction"}, {"category": "fact"}),
-        ({}, {"invalid_at": NOW - 1}),
-        ({"expires_at": NOW + 1}, {"expires_at": NOW - 1}),
+        ({"days_ago": 1}, {"days_ago": 700}), ({"importance": 0.9}, {"importance": 0.1}),
+        ({"confidence": 1.0}, {"confidence": 0.4}), ({"category": "correction"}, {"category": "fact"}),
+        ({}, {"invalid_at": NOW - 1}), ({"expires_at": NOW + 1}, {"expires_at": NOW - 1}),
     ],
-)
+)  # fmt: skip
 def test_among_equals_the_standing_decides(
     remember: Remember, better: dict[str, object], worse: dict[str, object]
 ) -> None:
     first = remember("User drinks oolong tea", **worse)
     second = remember("User drinks oolong tea!", **better)
     assert contents(ranked([first, second], "oolong"))[0] == "User drinks oolong tea!"
-
-
-def test_no_standing_lifts_what_is_off_the_topic(remember: Remember) -> None:
-    found = ranked(
-        [
-            remember("User likes jazz", days_ago=0, importance=1.0, category="correction", vector=leaning(0.1)),
-            remember("User drinks oolong tea", days_ago=900, importance=0.1, vector=leaning(0.4)),
-        ],
-        "oolong",
-    )
-    assert contents(found)[0] == "User drinks oolong tea"
 
 
 def test_a_correction_precedes_what_it_corrects_even_where_that_has_more_evidence(remember: Remember) -> None:
@@ -199,18 +169,14 @@ def test_a_correction_of_something_else_or_of_before_waits_for_its_evidence(reme
     assert contents(ranked([better, older], "what is my landlord called"))[0] == better.memory.content
 
 
-def test_what_took_a_memory_s_place_answers_what_that_one_would_have_answered(remember: Remember) -> None:
-    def moved(successor: str) -> list[Record]:
-        home = remember(
-            "I live in Leeds",
-            status=MemoryStatus.SUPERSEDED,
-            superseded_by=successor,
-            vector=leaning(0.7),
-        )
-        return [home, remember("We finally made it to Bristol", id="new", vector=leaning(0.0, axis=2))]
-
-    assert contents(chosen(ranked(moved("new"), "who fixes pipes in my street"))) == ["We finally made it to Bristol"]
-    assert contents(chosen(ranked(moved(""), "who fixes pipes in my street"))) == []
+@pytest.mark.parametrize(("successor", "found"), [("new", ["We finally made it to Bristol"]), ("", [])])
+def test_what_took_a_memory_s_place_answers_what_that_one_would_have_answered(
+    remember: Remember, successor: str, found: list[str]
+) -> None:
+    gone = {"status": MemoryStatus.SUPERSEDED, "superseded_by": successor}
+    home = remember("I live in Leeds", vector=leaning(0.7), **gone)
+    records = [home, remember("We finally made it to Bristol", id="new", vector=leaning(0.0, axis=2))]
+    assert contents(chosen(ranked(records, "who fixes pipes in my street"))) == found
 
 
 def test_how_to_answer_goes_along_wherever_something_is_to_be_explained_or_written(remember: Remember) -> None:
@@ -294,12 +260,6 @@ def test_a_vector_search_is_ranked_by_the_same_evidence(remember: Remember) -> N
     assert [c.score for c in found.candidates] == pytest.approx([c.score for c in whole.candidates], abs=1e-3)
 
 
-def test_without_a_vector_words_alone_decide(remember: Remember) -> None:
-    corpus = Corpus([remember("User keeps bees"), remember("User has a barge")], dimension=DIMENSION)
-    found = rank(corpus, Question(Query("the barge"), Scope("u"), NOW), None)
-    assert contents(found)[0] == "User has a barge"
-
-
 @pytest.mark.parametrize("question", ["", "   ", "?", "的", "\ud83d\ude00"])
 def test_a_question_without_words_breaks_nothing(remember: Remember, question: str) -> None:
     chosen(ranked([remember("User keeps bees")], question))
@@ -330,3 +290,92 @@ def test_a_question_that_counts_lets_more_of_what_is_near_fill_its_note(remember
     assert (one.asks_several, several.asks_several) == (False, True)
     assert sum(one.is_near) == 0 < sum(several.is_near)
     assert several.is_relevant[0]
+
+
+# Two rankings become one: of two wordings, and of a user's own memories and a project's
+
+
+def rated(*rows: tuple[str, float, float, bool], corrections: tuple[str, ...] = ()) -> Ranked:
+    """Rows of id, score, odds, and whether it passed."""
+    return Ranked(
+        candidates=tuple(Candidate(Memory(one, "ann", one, 0.0, 0.0, 0.0), score) for one, score, _, _ in rows),
+        odds=tuple(odds for _, _, odds, _ in rows),
+        is_relevant=tuple(passes for *_, passes in rows),
+        cosines=tuple(score for _, score, _, _ in rows),
+        corrections=corrections,
+    )
+
+
+def lettered(passing: str, failing: str = "") -> Ranked:
+    """One letter a memory, best first; first those that pass."""
+    return rated(*((one, 0.5, 2.0, True) for one in passing), *((one, 0.5, -2.0, False) for one in failing))
+
+
+def test_what_either_wording_finds_passes_and_the_rewritten_one_comes_first() -> None:
+    both = fused(lettered("a", "bc"), lettered("b", "ac"))
+    assert both.ids == tuple("abc")  # "a" is first here and second there
+    assert both.is_relevant == (True, True, False)
+    assert fused(lettered("a"), lettered("b")).ids == tuple("ba")
+
+
+def test_a_wording_that_lets_nothing_pass_has_no_say_in_the_order() -> None:
+    assert fused(lettered("", "dcba"), lettered("ab", "cd")).ids == tuple("abcd")
+    assert fused(lettered("ab", "c"), Ranked()) == lettered("ab", "c")
+    assert fused(Ranked(), lettered("ab", "c")).ids == tuple("abc")
+
+
+BAR = DEFAULT_RANKING.bar
+
+
+def test_the_better_score_comes_first_and_each_ranking_keeps_its_own_order() -> None:
+    own = rated(("a", 0.5, 1.0, True), ("b", 0.9, 1.0, True), ("c", 0.2, 1.0, True))  # a corrects b
+    shared = rated(("x", 0.7, 1.0, True), ("y", 0.1, 1.0, True))
+    found = merged(own, shared, bar=BAR)
+    order = found.ids
+    assert order.index("a") < order.index("b") < order.index("c") < order.index("y")
+    assert order.index("x") < order.index("c")
+    assert found.cosines == tuple(candidate.score for candidate in found.candidates)
+    assert all(found.is_relevant)
+
+
+def test_what_passes_only_among_its_own_is_irrelevant_beside_something_better() -> None:
+    far, unsure = BAR.margin + 1.0, BAR.sure - 1.0
+    own, shared = rated(("a", 0.9, unsure + far, True)), rated(("x", 0.5, unsure, True), ("y", 0.1, -1.1, False))
+    for found in (merged(own, shared, bar=BAR), merged(shared, own, bar=BAR)):
+        assert dict(zip(found.ids, found.is_relevant, strict=True)) == {"a": True, "x": False, "y": False}
+
+
+@pytest.mark.parametrize(
+    ("own", "shared"),
+    [
+        ([("a", 0.9, BAR.sure + BAR.margin, True)], ("x", 0.5, BAR.sure + BAR.margin / 2, True)),  # it is close
+        ([("a", 0.9, BAR.sure + 9.0, True)], ("x", 0.5, BAR.sure + 0.1, True)),  # needed rather than not
+        # What passed in spite of its topic, such as how the user wants to be answered
+        ([("a", 0.9, 5.0 + BAR.margin, True), ("manner", 0.1, -1.0, True)], ("x", 0.8, 5.0, True)),
+    ],
+)
+def test_what_is_near_needed_or_passed_anyway_is_relevant_beside_something_better(
+    own: list[tuple[str, float, float, bool]], shared: tuple[str, float, float, bool]
+) -> None:
+    assert all(merged(rated(*own), rated(shared), bar=BAR).is_relevant)
+
+
+def test_an_empty_side_leaves_the_other_as_it_is() -> None:
+    own, nothing = rated(("a", 0.9, 1.0, True)), Ranked()
+    assert merged(own, nothing, bar=BAR) is own
+    assert merged(nothing, own, bar=BAR) is own
+
+
+def test_only_the_best_stay_and_corrections_in_any_case() -> None:
+    own = rated(("a", 0.9, 1.0, True), ("b", 0.1, 1.0, True), corrections=("b",))
+    found = merged(own, rated(("x", 0.8, 1.0, True), ("y", 0.7, 1.0, True)), bar=BAR, limit=2)
+    assert found.ids == ("a", "x", "b")
+    assert found.corrections == ("b",)
+
+
+def test_what_is_not_kept_leaves_no_trace() -> None:
+    found = rated(("a", 0.9, 1.0, True), ("b", 0.8, 0.5, False), ("c", 0.7, 0.2, True), corrections=("b", "c"))
+    other = Candidate(Memory("c", "bob", "another", 0.0, 0.0, 0.0), 0.7)
+    left = only(found, {"c": other})
+    assert (left.candidates, left.is_relevant, left.corrections) == ((other,), (True,), ("c",))
+    assert (left.odds, left.cosines) == ((found.odds[2],), (found.cosines[2],))

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from memory.model import CATEGORIES, MEMORY_TYPES, Evidence, Memory, MemoryStatus, Query, Question, Record, Scope
 from memory.recall.ranking.corpus import Corpus
-from memory.recall.ranking.encoded_memories import decoded, encoded
 from memory.recall.ranking.ranking import Ranked, rank
+from memory.recall.ranking.rows import decoded, encoded
 from memory.recall.ranking.snapshot import FORMAT, MAGIC, UnusableSnapshot, decode, encode
 
 NOW = 1_765_800_000.0
@@ -76,11 +76,13 @@ def corpus_of(found: list[Memory]) -> Corpus:
 
 
 def through_a_snapshot(corpus: Corpus) -> Corpus:
-    return decode(blob_of(corpus), user_id="u", stamp=STAMP).corpus
+    snapshot = decode(blob_of(corpus), user_id="u", stamp=STAMP)
+    assert snapshot.revision == 4
+    return snapshot.corpus
 
 
-def blob_of(corpus: Corpus, *, revision: int = 4) -> bytes:
-    return encode(corpus.contents(), revision=revision, user_id="u", stamp=STAMP)
+def blob_of(corpus: Corpus) -> bytes:
+    return encode(corpus.contents(), revision=4, user_id="u", stamp=STAMP)
 
 
 def ranked(corpus: Corpus, question: str, scope: Scope, in_notes: tuple[str, ...] = ()) -> Ranked:
@@ -144,16 +146,6 @@ def test_a_memory_comes_back_equal_whatever_its_metadata(metadata: dict[str, Any
     assert decoded(encoded(memory)) == memory
 
 
-def test_an_empty_corpus_has_a_snapshot_too_and_it_knows_its_revision() -> None:
-    blob = blob_of(Corpus(dimension=DIMENSION), revision=18)
-    snapshot = decode(blob, user_id="u", stamp=STAMP)
-    assert snapshot.revision == 18
-    again = snapshot.corpus
-    assert len(again) == 0
-    again.add(Record(memory_of("m", "I like tea"), vectors(1)[0]))
-    assert len(ranked(again, "What do I like?", Scope("u")).candidates) == 1
-
-
 BLOB = blob_of(corpus_of([memory_of(f"m{number}", text) for number, text in enumerate(TEXTS)]))
 NEWER = MAGIC + bytes([FORMAT + 1]) + BLOB[len(MAGIC) + 1 :]
 OTHER = MAGIC + bytes([FORMAT]) + zlib.crc32(b"\x93\x01\x02\x03").to_bytes(4, "little") + b"\x93\x01\x02\x03"
@@ -162,18 +154,12 @@ OTHER = MAGIC + bytes([FORMAT]) + zlib.crc32(b"\x93\x01\x02\x03").to_bytes(4, "l
 @pytest.mark.parametrize(
     ("blob", "user_id", "stamp", "why"),
     [
-        (b"", "u", STAMP, "torn"),
-        (BLOB[: len(BLOB) // 2], "u", STAMP, "torn"),
-        (BLOB[:-1], "u", STAMP, "torn"),
-        (BLOB + b"\0", "u", STAMP, "torn"),
-        (BLOB[:200] + b"\0" + BLOB[201:], "u", STAMP, "torn"),
-        (b"SQLite format 3\0" + bytes(100), "u", STAMP, "foreign"),
-        (BLOB, "somebody else", STAMP, "foreign"),
-        (BLOB, "u", b"another model", "outdated"),
-        (NEWER, "u", STAMP, "outdated"),
-        (OTHER, "u", STAMP, "outdated"),
+        (b"", "u", STAMP, "torn"), (BLOB[: len(BLOB) // 2], "u", STAMP, "torn"), (BLOB[:-1], "u", STAMP, "torn"),
+        (BLOB + b"\0", "u", STAMP, "torn"), (BLOB[:200] + b"\0" + BLOB[201:], "u", STAMP, "torn"),
+        (b"SQLite format 3\0" + bytes(100), "u", STAMP, "foreign"), (BLOB, "somebody else", STAMP, "foreign"),
+        (BLOB, "u", b"another model", "outdated"), (NEWER, "u", STAMP, "outdated"), (OTHER, "u", STAMP, "outdated"),
     ],
-)
+)  # fmt: skip
 def test_what_is_not_exactly_ours_is_refused(blob: bytes, user_id: str, stamp: bytes, why: str) -> None:
     with pytest.raises(UnusableSnapshot) as refused:
         decode(blob, user_id=user_id, stamp=stamp)

@@ -8,25 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recall_rig import KAYAK, NOW, Rig, request_with
 
-from memory.model import (
-    CandidateVerdict,
-    Memory,
-    MemoryStatus,
-    Query,
-    Question,
-    RecallStatus,
-    Record,
-    Scope,
-    Selection,
-)
-from memory.recall.pipeline import RecallOutcome
+from memory.model import CandidateVerdict, MemoryStatus, Query, Question, Record, Scope, Selection
 from memory.recall.ranking.combining import fused
 from memory.recall.ranking.corpus import Corpus
+from memory.recall.ranking.lexical import wording
 from memory.recall.ranking.ranking import Budget, Ranked, rank, select
 from memory.recall.ranking.superseded_in_notes import review_notes
-from memory.recall.ranking.wording import wording
 
 DIMENSION = 8
 NOW_IN_WINTER = 1_765_800_000.0
@@ -49,11 +37,7 @@ def asked(records: Sequence[Record], question: str, *, in_notes: Sequence[str], 
 
 def chosen(ranked: Ranked, *, in_notes: Sequence[str], budget: Budget = AMPLE, **options: Any) -> Selection:
     return select(
-        ranked,
-        budget,
-        tokens=lambda candidate: len(candidate.memory.content),
-        in_notes=frozenset(in_notes),
-        **options,
+        ranked, budget, tokens=lambda candidate: len(candidate.memory.content), in_notes=frozenset(in_notes), **options
     )
 
 
@@ -115,10 +99,10 @@ def test_a_successor_of_another_project_or_agent_stays_invisible(moved: list[Rec
 def test_a_successor_that_was_deleted_corrects_nothing_and_a_circle_ends(moved: list[Record]) -> None:
     corpus = Corpus(moved, dimension=DIMENSION)
     corpus.remove("bath")
-    assert review_notes(corpus, ["leeds"]).corrections == ()
+    assert review_notes(corpus.prepare(), ["leeds"]).corrections == ()
     bristol = replace(moved[1].memory, superseded_by="leeds")
     corpus.add(Record(bristol, moved[1].vector))
-    assert review_notes(corpus, ["leeds"]).corrections == ()
+    assert review_notes(corpus.prepare(), ["leeds"]).corrections == ()
 
 
 def test_a_successor_that_says_the_same_is_no_news_unless_something_else_was_told_since(remember: Remember) -> None:
@@ -127,9 +111,9 @@ def test_a_successor_that_says_the_same_is_no_news_unless_something_else_was_tol
         remember("I live in York", id="2", status=SUPERSEDED, superseded_by="3"),
         remember("I live in Leeds.", id="3"),
     ]
-    corpus = Corpus(there_and_back, dimension=DIMENSION)
-    assert review_notes(corpus, ["1"]).corrections == ()
-    assert [memory.id for memory in review_notes(corpus, ["1", "2"]).corrections] == ["3"]
+    layout = Corpus(there_and_back, dimension=DIMENSION).prepare()
+    assert review_notes(layout, ["1"]).corrections == ()
+    assert review_notes(layout, ["1", "2"]).corrections == (layout.places["3"],)
     assert ids(chosen(asked(there_and_back, OFF_THE_TOPIC, in_notes=["1", "2"]), in_notes=["1", "2"])) == ["3"]
 
 
@@ -157,49 +141,16 @@ def test_other_words_for_what_an_earlier_note_told_are_not_told_again(remember: 
 @pytest.mark.parametrize(
     ("one", "other", "is_same"),
     [
-        ("I have a cat", "User have the cat", True),
-        ("用户喜欢喝茶", "我喜欢喝茶", True),
-        ("我不喜欢喝茶", "我喜欢喝茶", False),
-        ("My wife is tall", "I am tall", False),
+        ("I have a cat", "User have the cat", True), ("用户喜欢喝茶", "我喜欢喝茶", True),
+        ("我不喜欢喝茶", "我喜欢喝茶", False), ("My wife is tall", "I am tall", False),
         ("I was a vegetarian", "I am a vegetarian", False),
-        ("Flight from Rome to Oslo", "Flight from Oslo to Rome", False),
-        ("Locker 118", "Locker 181", False),
-        ("the", "a", False),
-        ("My blood type is O+.", "My blood type is O-.", False),
-        ("我的血型是O+", "我的血型是O-", False),
-        ("I write C++", "I write C#", False),
-        ("It costs $50.", "It costs €50.", False),
-        ("I moved (to Rome)", "I moved to Rome.", True),
+        ("Flight from Rome to Oslo", "Flight from Oslo to Rome", False), ("Locker 118", "Locker 181", False),
+        ("the", "a", False), ("My blood type is O+.", "My blood type is O-.", False),
+        ("我的血型是O+", "我的血型是O-", False), ("I write C++", "I write C#", False),
+        ("It costs $50.", "It costs €50.", False), ("I moved (to Rome)", "I moved to Rome.", True),
     ],
-)
+)  # fmt: skip
 def test_statements_are_the_same_only_where_nothing_that_carries_meaning_differs(
     one: str, other: str, *, is_same: bool
 ) -> None:
     assert (wording(one) == wording(other)) is is_same
-
-
-# In a chat, on real parts
-
-ASKED = {"role": "user", "content": "Where is my kayak stored?"}
-ANSWERED = {"role": "assistant", "content": "At the boathouse."}
-ON = {"role": "user", "content": "And what did my violin lessons cost last year?"}
-MOVED = "My kayak hangs in the garage now"
-OLD = Memory("m1", "u", KAYAK, NOW, NOW, NOW, status=SUPERSEDED, superseded_by="m2", superseded_at=NOW)
-NEW = Memory("m2", "u", MOVED, NOW, NOW, NOW)
-
-
-async def recalled(rig: Rig, *messages: dict[str, Any]) -> RecallOutcome:
-    return await rig.recall.recall(Scope("u"), request_with(messages))
-
-
-async def test_a_chat_whose_note_was_overtaken_is_corrected_and_its_prefix_stays(rig: Rig) -> None:
-    first = await recalled(rig, ASKED)
-    assert KAYAK in first.notes[0].text
-    await rig.write(OLD, NEW)
-    second = await recalled(rig, ASKED, ANSWERED, ON)
-    assert (second.status, second.reason) == (RecallStatus.USED, "found")
-    assert second.notes[0] == first.notes[0]
-    assert MOVED in second.notes[1].text
-    assert KAYAK not in second.notes[1].text
-    third = await recalled(rig, ASKED, ANSWERED, ON, ANSWERED, {**ON, "content": "Did my violin teacher call?"})
-    assert third.notes == second.notes

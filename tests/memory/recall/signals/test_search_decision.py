@@ -1,22 +1,27 @@
-"""Which requests are searched for: the rules that need no embedding, their order, and what filters ahead of us say."""
+"""Which requests are searched for: rules that need no embedding, what filters ahead of us say, and classifiers."""
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.model import Conversation, Message
-from memory.recall.signals.classifier import SignalLabel
+from memory.evaluation.signals import read_signals
+from memory.model import Conversation, Message, Vector
+from memory.model.memories import statement_key
+from memory.recall.ranking.lexical import fold
+from memory.recall.signals.classifier import QuestionClassifier, QuestionKind, SignalClassifier, SignalLabel
+from memory.recall.signals.linear_model import Phrase, features
+from memory.recall.signals.phrases import parsed, question_phrases, training_phrases
 from memory.recall.signals.search_decision import JUDGED_CHARACTERS_MAX, decide, decide_early, decide_late
-from memory.recall.signals.upstream import (
-    NO_SIGNALS,
-    UpstreamRule,
-    UpstreamSignals,
-    read_upstream,
-)
+from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals, read_upstream
 
 
 def talk(*said: str, offers_tools: bool = False) -> Conversation:
@@ -121,19 +126,22 @@ def test_a_label_from_upstream_decides_where_our_own_words_do_not(means: SignalL
     assert (decision.search, decision.label) == (means.wants_memory, means)
 
 
-@pytest.mark.parametrize("means", [SignalLabel.GENERAL_FACT, SignalLabel.GREETING])
-def test_a_word_about_the_user_overrides_a_fact_from_upstream(means: SignalLabel) -> None:
-    assert decide(talk("What is the capital of my country?"), upstream=UpstreamSignals(means, "x")).search
-
-
-def test_a_tool_from_upstream_stands() -> None:
-    tool = UpstreamSignals(SignalLabel.TOOL, "x")
-    assert decide(talk("how many mails do I have"), upstream=tool).reason == "tool"
-
-
-def test_an_order_from_upstream_is_followed_whatever_the_words_say() -> None:
-    assert not decide(talk("what is my name"), upstream=UpstreamSignals("skip", "x")).search
-    assert decide(talk("hello"), upstream=UpstreamSignals("search", "x")).search
+@pytest.mark.parametrize(
+    ("text", "means", "is_searched"),
+    [
+        *(
+            ("What is the capital of my country?", one, True)
+            for one in (SignalLabel.GENERAL_FACT, SignalLabel.GREETING)
+        ),
+        ("how many mails do I have", SignalLabel.TOOL, False),  # which stands
+        ("what is my name", "skip", False),  # an order is followed whatever the words say
+        ("hello", "search", True),
+    ],
+)
+def test_words_about_the_user_override_labels_from_upstream_but_for_tools_and_no_orders(
+    text: str, means: str, *, is_searched: bool
+) -> None:
+    assert decide(talk(text), upstream=UpstreamSignals(means, "x")).search is is_searched
 
 
 @pytest.mark.parametrize("order", ["search", "skip"])
@@ -165,38 +173,126 @@ def test_whatever_is_said_there_is_a_decision(said: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "means"),
+    ("values", "expected"),
     [
-        ({"x-disable-router-memory": "true"}, "skip"),
-        ({"x-memory-intent": "personal"}, SignalLabel.PERSONAL),
-        ({"memory.signals:intent": "search"}, "search"),
+        ({"x-disable-router-memory": "true"}, UpstreamSignals("skip", "x-disable-router-memory")),
+        ({"x-memory-intent": "personal"}, UpstreamSignals("personal", "x-memory-intent")),
+        (  # an order goes before a label
+            {"x-memory-intent": "general_fact", "memory.signals:intent": "search"},
+            UpstreamSignals("search", "memory.signals:intent"),
+        ),
+        ({}, NO_SIGNALS),
+        ({"x-vsr-matched-fact-check": "needs_fact_check", "x-vsr-session-phase": "tool_loop"}, NO_SIGNALS),
+        ({"x-vsr-selected-category": "math", "x-selected-model": "qwen3"}, NO_SIGNALS),  # of its responses
+        *(({"x-disable-router-memory": "false", "x-memory-intent": said}, NO_SIGNALS) for said in ("whatever", "")),
     ],
 )
-def test_what_clients_and_filters_say_is_understood_by_default(values: dict[str, str], means: str) -> None:
-    found = read_upstream(values)
-    assert (found.means, found.source) == (means, next(iter(values)))
+def test_what_clients_and_filters_say_of_memory_is_understood_by_default(
+    values: dict[str, str], expected: UpstreamSignals
+) -> None:
+    assert read_upstream(values) == expected
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {},
-        {"x-vsr-matched-fact-check": "needs_fact_check", "x-vsr-session-phase": "tool_loop"},  # of its responses
-        {"x-vsr-selected-category": "math", "x-vsr-selected-reasoning": "on", "x-selected-model": "qwen3"},
-        {"x-disable-router-memory": "false"},
-        {"x-memory-intent": "whatever"},
-        {"x-memory-intent": ""},
-    ],
-)
-def test_what_says_nothing_about_memory_is_no_signal(values: dict[str, str]) -> None:
-    assert read_upstream(values) == NO_SIGNALS
+# The classifiers: what they learn from, that they learn, and what their scores decide. How good the shipped ones are,
+# `tests/memory/evaluation/test_learning_scores.py` says.
+
+PHRASES = training_phrases()
+DATA = Path(__file__).resolve().parents[3] / "data"
 
 
-def test_an_order_goes_before_a_label() -> None:
-    values = {"x-memory-intent": "general_fact", "memory.signals:intent": "search"}
-    assert read_upstream(values).means == "search"
+def test_no_phrase_is_taught_under_two_labels() -> None:
+    labels: dict[str, set[SignalLabel]] = {}
+    for phrase in PHRASES:
+        labels.setdefault(fold(phrase.text), set()).add(phrase.label)
+    assert {text: found for text, found in labels.items() if len(found) > 1} == {}
 
 
-def test_a_rule_cannot_mean_what_nobody_knows() -> None:
-    with pytest.raises(AssertionError, match="means must be one of"):
-        UpstreamRule("x", (), "maybe")
+def test_a_phrase_file_with_an_unknown_section_is_refused_by_line() -> None:
+    with pytest.raises(ValueError, match=r"en.txt:2: a section must be one of general_fact.*got 'facts'"):
+        parsed("en.txt", "# words\n[facts]\nwho")
+    with pytest.raises(ValueError, match=r"en.txt:1: a phrase before the first"):
+        parsed("en.txt", "who")
+
+
+class Table:
+    """In the classifier's place: labels by text; all other texts are about the world."""
+
+    def __init__(self, known: Mapping[str, SignalLabel]) -> None:
+        self._known = known
+
+    def scores(self, text: str, vector: Vector | None) -> dict[SignalLabel, float]:
+        best = self._known.get(text, SignalLabel.GENERAL_FACT)
+        return {label: float(label is best) for label in SignalLabel}
+
+
+FACT, LIFE = "Which composer wrote the opera Fidelio?", "what did the roofer say about the gutters"
+
+
+def test_a_score_decides_and_is_told_for_the_receipt() -> None:
+    table: Any = Table({LIFE: SignalLabel.PERSONAL})
+    for text, search in ((FACT, False), (LIFE, True)):
+        decision = decide_late(talk(text), vector=None, classifier=table)
+        assert (decision.search, decision.label and decision.label.wants_memory) == (search, search)
+        assert set(decision.scores) == {*SignalLabel, "search"}
+
+
+def test_the_embedding_decides_where_words_are_unknown_in_every_script() -> None:
+    phrases = [Phrase("alpha beta", SignalLabel.GENERAL_FACT), Phrase("gamma delta", SignalLabel.PERSONAL)]
+    vectors = np.eye(2, 4, dtype=np.float32)
+    classifier = SignalClassifier.fit(phrases, vectors)
+    for unknown in ("epsilon zeta", "天地玄黄"):
+        near_fact, near_personal = (classifier.scores(unknown, vector)[SignalLabel.PERSONAL] for vector in vectors)
+        assert near_fact < near_personal
+
+
+def test_phrases_get_back_the_labels_that_they_taught_each_time() -> None:
+    some = PHRASES[::40]
+    vectors = np.random.default_rng(7).normal(size=(len(some), 8)).astype(np.float32)
+    classifier, again = (SignalClassifier.fit(some, vectors) for _ in range(2))
+    scores = [classifier.scores(phrase.text, vector) for phrase, vector in zip(some, vectors, strict=True)]
+    best = [max(each, key=each.__getitem__) for each in scores]
+    assert np.mean([found == phrase.label for found, phrase in zip(best, some, strict=True)]) > 0.8
+    np.testing.assert_array_equal(classifier.term_weights, again.term_weights)
+
+
+def test_what_is_quoted_teaches_nothing() -> None:
+    assert set(features("who sang 'My Little Pony'")) == set(features("who sang 'Some Other Song'"))
+
+
+FEW = SignalClassifier.fit(PHRASES[::200], None)
+
+
+@given(st.text(max_size=500))
+def test_any_text_has_features_and_a_score(text: str) -> None:
+    assert np.isfinite(list(FEW.scores(text, None).values())).all()
+
+
+# Kinds of questions
+
+
+def test_a_question_about_a_past_conversation_is_told_from_others_by_what_was_taught() -> None:
+    kind = QuestionKind.PAST_TALK
+    taught = [Phrase("What did we talk about?", kind), Phrase("Where do I live?", None)]
+    classifier = QuestionClassifier.fit([*taught, Phrase("我们聊了什么", kind)], None)
+    after = ("what did we TALK about", "where I live", "聊了什么")
+    yes, no, chinese = (classifier.scores(text, None)[kind] for text in after)
+    assert no < min(yes, chinese)
+
+
+def test_each_phrase_is_taught_once_every_kind_is_and_no_blind_record_is() -> None:
+    taught = question_phrases()
+    keys = {statement_key(phrase.text) for phrase in taught}
+    assert len(keys) == len(taught)
+    assert {phrase.label for phrase in taught} == {None, *QuestionKind}
+    for name in ("past_talk_blind", "whole_blind"):
+        lines = (DATA / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+        blind = {statement_key(json.loads(line)["text"]) for line in lines}
+        assert len(blind) == len(lines)
+        assert not blind & keys
+
+
+@pytest.mark.parametrize("file", ["signals.jsonl", "signals_fresh.jsonl"])
+def test_no_record_of_signals_is_a_training_phrase(file: str) -> None:
+    taught = {phrase.text.casefold() for phrase in PHRASES}
+    cases = read_signals(DATA / file)
+    assert [case.id for case in cases if case.conversation.last_user_text().casefold() in taught] == []

@@ -37,8 +37,7 @@ Row = tuple[str, str, MemoryStatus, int]
 def records_of(found: list[Row]) -> list[Record]:
     return [
         Record(
-            Memory(f"m{number}", "ann", content, NOW + number, NOW, NOW, project_id=project, status=status),
-            unit(seed),
+            Memory(f"m{number}", "ann", content, NOW + number, NOW, NOW, project_id=project, status=status), unit(seed)
         )
         for number, (content, project, status, seed) in enumerate(found)
     ]

@@ -10,73 +10,50 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from in_memory_copies import InMemorySnapshots
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
-from working_set_world import DIMENSION, HANG_SECONDS, memory, until
+from working_set_world import DIMENSION, HANG_SECONDS, Watched, World, memory, until
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.snapshot_files import FileSnapshots
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.errors import Unavailable
-from memory.model import Change, ChangeKind, VectorOrigin
-from memory.ports import Snapshots, UserLedger
+from memory.model import VectorOrigin
+from memory.ports import Snapshots
 from memory.recall.working_set import working_sets
 from memory.recall.working_set.snapshot_codec import SnapshotCodec, stamp_of
 from memory.recall.working_set.snapshot_writer import SnapshotTiming, SnapshottingLedger, SnapshotWriter
-from memory.recall.working_set.working_sets import CorpusShape, WorkingSetLimits, WorkingSets
+from memory.recall.working_set.working_sets import WorkingSetLimits, WorkingSets
 from memory.runtime.metrics import Metrics
 
 QUICK = SnapshotTiming(soon=0.02, late=0.05, flush=HANG_SECONDS, rest_per_second=0.0)
 NEVER = SnapshotTiming(soon=1000.0, late=1000.0, flush=HANG_SECONDS)
 
 
-class Counted(InMemoryStore):
-    """Counts what it is asked."""
-
-    def __init__(self) -> None:
-        super().__init__(dimension=DIMENSION)
-        self.loads = 0
-
-    async def load_few(self, *given: object, **named: object) -> object:  # type: ignore[override]
-        self.loads += 1
-        return await super().load_few(*given, **named)  # type: ignore[arg-type]
-
-
 @dataclass
-class Process:
+class Process(World):
     """One of ours: its working sets, and the ledger that its writes go through."""
 
-    sets: WorkingSets
-    ledger: UserLedger
-    store: Counted
     metrics: Metrics
 
-    async def write(self, *memory_ids: str, text: str = "content of", forget: tuple[str, ...] = ()) -> None:
-        async with self.ledger.write("ann") as held:
-            if forget:
-                await held.forget(forget)
-                await self.store.delete("ann", forget)
-            if memory_ids:
-                held.touch(memory_ids)
-                changes = [Change(ChangeKind.CREATE, memory(one, f"{text} {one}")) for one in memory_ids]
-                await self.store.apply("ann", changes, np.full((len(changes), DIMENSION), 0.25, dtype=np.float32))
-
-    async def seen(self, *, waits: bool = False) -> dict[str, str] | None:
-        corpus = await self.sets.corpus("ann", waits=waits)
-        return None if corpus is None else {one.id: one.content for one in corpus.prepare().memories}
+    async def tell(self, *memory_ids: str, text: str = "content of", forget: tuple[str, ...] = ()) -> None:
+        await self.write(*(memory(one, f"{text} {one}") for one in memory_ids), forget=forget)
 
     def count(self, outcome: str) -> float:
         return self.metrics.registry.get_sample_value("memproxy_snapshots_total", {"outcome": outcome}) or 0.0
 
 
+def counted() -> Watched:
+    return Watched(InMemoryStore(dimension=DIMENSION))
+
+
 @asynccontextmanager
 async def process(
     folder: Path,
-    store: Counted,
+    store: Watched,
     snapshots: Snapshots,
     *,
     timing: SnapshotTiming = NEVER,
@@ -91,21 +68,22 @@ async def process(
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(SqliteDatabase(folder / "turns.sqlite"))
         ledger = SqlUserLedger(database, clock=lambda: 0.0)
-        sets = WorkingSets(store=store, ledger=ledger, shape=CorpusShape(DIMENSION), snapshots=codec, limits=limits)
+        sets = WorkingSets(store=store, ledger=ledger, dimension=DIMENSION, snapshots=codec, limits=limits)
         await stack.enter_async_context(sets)
         writer = await stack.enter_async_context(SnapshotWriter(sets, codec, timing=timing))
-        yield Process(sets, SnapshottingLedger(ledger, writer), store, metrics)
+        watched = SnapshottingLedger(ledger, writer)
+        yield Process(sets, store, (watched, watched), metrics)
 
 
 async def test_a_user_who_was_only_written_to_is_found_at_once_by_a_process_that_never_saw_them(tmp_path: Path) -> None:
-    store, kept = Counted(), InMemorySnapshots()
+    store, kept = counted(), InMemorySnapshots()
     async with process(tmp_path, store, kept, timing=QUICK) as api:
-        await api.write("a", "b")
+        await api.tell("a", "b")
         await until(lambda: "ann" in kept.kept)
-        store.loads = 0
+        store.calls.clear()
         async with process(tmp_path, store, kept) as chats:
-            assert await chats.seen() == {"a": "content of a", "b": "content of b"}
-    assert store.loads == 0
+            assert await chats.seen(waits=False) == {"a": "content of a", "b": "content of b"}
+    assert "load_few" not in store.calls
 
 
 @pytest.mark.parametrize(("spare", "times"), [(1, 2), (1 << 30, 1)])
@@ -116,65 +94,65 @@ async def test_memory_is_allocated_in_advance_again_once_sets_have_used_enough_o
     monkeypatch.setattr(working_sets, "SPARE_USED_MAX", spare)
     monkeypatch.setattr(working_sets, "SPARE_AFTER_SECONDS", 0.0)
     monkeypatch.setattr(working_sets, "preallocate", lambda: allocated.append(None))
-    store, kept = Counted(), InMemorySnapshots()
+    store, kept = counted(), InMemorySnapshots()
     async with process(tmp_path, store, kept) as api:
-        await api.write("a")
+        await api.tell("a")
         await api.sets.save("ann")
     assert allocated == []  # no chat waits for this one
     async with process(tmp_path, store, kept, preallocates=True) as chats:
         await until(lambda: len(allocated) == 1)
-        assert await chats.seen() == {"a": "content of a"}
+        assert await chats.seen(waits=False) == {"a": "content of a"}
         await until(lambda: len(allocated) >= times)
         await asyncio.sleep(0.05)
     assert len(allocated) == times
 
 
 async def test_what_was_written_after_the_snapshot_is_fetched(tmp_path: Path) -> None:
-    store, kept = Counted(), InMemorySnapshots()
+    store, kept = counted(), InMemorySnapshots()
     async with process(tmp_path, store, kept) as api:
-        await api.write("a", "b", "c")
+        await api.tell("a", "b", "c")
         await api.sets.save("ann")
         old = kept.kept["ann"]
-        await api.write("b", "d", text="changed:", forget=("c",))
+        await api.tell("b", "d", text="changed:", forget=("c",))
     kept.kept["ann"] = old  # as if the process had been killed, and the file of before had come back
-    store.loads = 0
+    store.calls.clear()
     async with process(tmp_path, store, kept) as chats:
-        assert await chats.seen() == {"a": "content of a", "b": "changed: b", "d": "changed: d"}
-    assert store.loads == 0
+        assert await chats.seen(waits=False) == {"a": "content of a", "b": "changed: b", "d": "changed: d"}
+    assert "load_few" not in store.calls
 
 
 async def test_a_few_changes_wait_and_many_do_not(tmp_path: Path) -> None:
-    store, kept = Counted(), InMemorySnapshots()
+    store, kept = counted(), InMemorySnapshots()
     async with process(
         tmp_path, store, kept, timing=SnapshotTiming(soon=0.02, late=1000.0, flush=0.0, rest_per_second=0.0)
     ) as api:
-        await api.write("a")
+        await api.tell("a")
         await until(lambda: api.count("written") == 1)
         for number in range(20):
-            await api.write(f"m{number}")
+            await api.tell(f"m{number}")
         await asyncio.sleep(0.1)
         assert api.count("written") == 1
-        await api.write(*(f"n{number}" for number in range(40)))
+        await api.tell(*(f"n{number}" for number in range(40)))
         await until(lambda: api.count("written") == 2)
 
 
 async def test_what_is_forgotten_is_in_no_snapshot_before_it_is_deleted_and_the_others_come_back(
     tmp_path: Path,
 ) -> None:
-    store, kept = Counted(), InMemorySnapshots()
+    store, kept = counted(), InMemorySnapshots()
     async with process(tmp_path, store, kept) as api:
-        await api.write("a", "secret")
+        await api.tell("a", "secret")
         await api.sets.save("ann")
         assert b"content of secret" in kept.kept["ann"]
-        async with api.ledger.write("ann") as held:
+        async with api.writers[0].write("ann") as held:
             await held.forget(["secret"])
             assert "ann" not in kept.kept
             await store.delete("ann", ["secret"])
         assert "ann" not in kept.kept
-        store.loads = 0
+        store.calls.clear()
     assert b"content of a" in kept.kept["ann"]
     assert b"secret" not in kept.kept["ann"]
-    assert store.loads == 0
+    assert "load_few" not in store.calls
 
 
 async def test_a_snapshot_that_another_process_writes_while_something_is_forgotten_does_not_stay(
@@ -188,24 +166,24 @@ async def test_a_snapshot_that_another_process_writes_while_something_is_forgott
             await self.may_write.wait()
             await super().write(user_id, snapshot)
 
-    store, kept = Counted(), Slow()
+    store, kept = counted(), Slow()
     async with process(tmp_path, store, kept, timing=SnapshotTiming(1000.0, 1000.0, flush=0.0)) as api:
-        await api.write("a", "secret")
+        await api.tell("a", "secret")
         async with process(tmp_path, store, kept, timing=NEVER) as chats, asyncio.TaskGroup() as group:
             saving = group.create_task(chats.sets.save("ann"))
             await kept.is_writing.wait()  # it is about to write what it read
-            await api.write(forget=("secret",))
+            await api.tell(forget=("secret",))
             kept.may_write.set()
             await saving
             assert b"secret" not in kept.kept.get("ann", b"")
 
 
 async def test_a_user_without_memories_leaves_no_snapshot(tmp_path: Path) -> None:
-    store, kept = Counted(), InMemorySnapshots()
+    store, kept = counted(), InMemorySnapshots()
     async with process(tmp_path, store, kept) as api:
-        await api.write("a", "b")
+        await api.tell("a", "b")
         await api.sets.save("ann")
-        await api.write(forget=("a", "b"))
+        await api.tell(forget=("a", "b"))
     assert kept.kept == {}
 
 
@@ -214,11 +192,11 @@ async def test_what_cannot_be_erased_is_not_said_to_be_forgotten(tmp_path: Path)
         async def erase(self, user_id: str) -> None:
             raise Unavailable("snapshots", "read-only file system")
 
-    store = Counted()
+    store = counted()
     async with process(tmp_path, store, Stuck()) as api:
-        await api.write("a")
+        await api.tell("a")
         with pytest.raises(Unavailable):
-            await api.write(forget=("a",))
+            await api.tell(forget=("a",))
         assert await store.get("ann", ["a"])
 
 
@@ -226,10 +204,10 @@ async def test_what_cannot_be_erased_is_not_said_to_be_forgotten(tmp_path: Path)
 async def test_whatever_becomes_of_a_snapshot_the_user_is_served_and_gets_a_new_one(
     tmp_path: Path, damage: str
 ) -> None:
-    store, folder = Counted(), tmp_path / "snapshots"
+    store, folder = counted(), tmp_path / "snapshots"
     async with FileSnapshots(folder, bytes_max=1 << 30, clock=lambda: 0.0) as files:
         async with process(tmp_path, store, files, model="other" if damage == "another model" else "MiniLM") as api:
-            await api.write("a")
+            await api.tell("a")
         [file] = folder.iterdir()
         if damage == "cut in half":
             os.truncate(file, file.stat().st_size // 2)
@@ -240,27 +218,27 @@ async def test_whatever_becomes_of_a_snapshot_the_user_is_served_and_gets_a_new_
         elif damage == "somebody else's":
             await files.write("ann", file.read_bytes().replace(b"\xa3ann", b"\xa3bob"))
         async with process(tmp_path, store, files) as chats:
-            assert await chats.seen() is None  # its chat searches the store
+            assert await chats.seen(waits=False) is None  # its chat searches the store
             assert await chats.seen(waits=True) == {"a": "content of a"}
             await until(lambda: chats.count("written") == 1)
         async with process(tmp_path, store, files) as chats:
-            assert await chats.seen() == {"a": "content of a"}
+            assert await chats.seen(waits=False) == {"a": "content of a"}
 
 
 async def test_a_disk_that_cannot_be_written_to_is_told_once_and_chats_go_on(tmp_path: Path) -> None:
     (tmp_path / "snapshots").write_text("a file where the folder should be")
-    store = Counted()
+    store = counted()
     with capture_logs() as logs:
         async with (
             FileSnapshots(tmp_path / "snapshots", bytes_max=1 << 30, clock=lambda: 0.0) as files,
             process(tmp_path, store, files, timing=QUICK) as api,
         ):
             for number in range(3):
-                await api.write(f"m{number}")
+                await api.tell(f"m{number}")
                 await until(lambda number=number: api.count("write_failed") > number)  # type: ignore[misc]
-            assert len(await api.seen() or ()) == 3
+            assert len(await api.seen(waits=False) or ()) == 3
             (tmp_path / "snapshots").unlink()
-            await api.write("m3")
+            await api.tell("m3")
             await until(lambda: api.count("written") == 1)
     assert [line["event"] for line in logs if line["log_level"] == "warning"] == [
         "snapshots of working sets cannot be kept: first questions are slower"
@@ -269,12 +247,12 @@ async def test_a_disk_that_cannot_be_written_to_is_told_once_and_chats_go_on(tmp
 
 
 async def test_a_user_who_outgrew_the_limit_has_no_snapshot_any_more(tmp_path: Path) -> None:
-    store, kept = Counted(), InMemorySnapshots()
+    store, kept = counted(), InMemorySnapshots()
     async with process(tmp_path, store, kept, memories_max=3) as api:
-        await api.write("a", "b", "c")
+        await api.tell("a", "b", "c")
         await api.sets.save("ann")
         assert "ann" in kept.kept
-        await api.write("d")
+        await api.tell("d")
         await api.sets.save("ann")
     assert kept.kept == {}
 

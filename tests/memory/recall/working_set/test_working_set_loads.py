@@ -18,7 +18,7 @@ from memory.errors import Unavailable
 from memory.model import Record
 from memory.ports import MemoryFilter
 from memory.recall.working_set import loader, working_sets
-from memory.recall.working_set.states import SetState
+from memory.recall.working_set.working_set import SetState
 
 
 async def test_no_request_waits_for_a_slow_first_load_unless_it_wants_to(tmp_path: Path) -> None:

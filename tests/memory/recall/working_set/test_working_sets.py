@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from threading import Event, Lock
+from threading import Event, RLock
 from typing import Any, ClassVar
 
 import pytest
@@ -23,8 +23,8 @@ from memory.ports import MemoryFilter, MemoryStore
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.layout import Layout
 from memory.recall.working_set import working_sets
-from memory.recall.working_set.states import SetState
-from memory.recall.working_set.working_sets import CorpusShape, WorkingSetLimits, WorkingSets
+from memory.recall.working_set.working_set import SetState
+from memory.recall.working_set.working_sets import WorkingSetLimits, WorkingSets
 
 STORES = (
     "in memory",
@@ -217,10 +217,10 @@ class OneHandCorpus(Corpus):
     touches: ClassVar[list[str]] = []
     is_laid_out: ClassVar[Event]  # begun to be
     may_end: ClassVar[Event]
-    _busy: Lock
+    _busy: RLock
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        self._busy = Lock()
+        self._busy = RLock()
         super().__init__(*arguments, **options)
 
     @contextmanager
@@ -281,7 +281,7 @@ async def test_while_the_ledger_is_silent_nothing_that_may_have_been_forgotten_i
         own = Watched(await stack.enter_async_context(process(tmp_path)), gated=frozenset({"revision"}))  # type: ignore[arg-type]
         writer = await stack.enter_async_context(process(tmp_path))
         store, patient = InMemoryStore(dimension=DIMENSION), WorkingSetLimits(patience=HANG_SECONDS)
-        made = WorkingSets(store=store, ledger=own, shape=CorpusShape(DIMENSION), limits=patient)  # type: ignore[arg-type]
+        made = WorkingSets(store=store, ledger=own, dimension=DIMENSION, limits=patient)  # type: ignore[arg-type]
         sets = await stack.enter_async_context(made)
         here = World(sets, store, (writer, writer))
         await here.write(memory("a"), memory("b"))

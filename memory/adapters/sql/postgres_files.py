@@ -1,0 +1,82 @@
+"""Rewrites the tables on PostgreSQL, whose files keep what was deleted until then, and the server's statistics of them,
+which have values of rows. The server's own log, its replicas and its backups are not within reach of a client: they
+forget with time, as their operator has set. Looks for an id in every row of the tables.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import psycopg
+
+from memory.adapters.sql.postgres_pool import SCHEMA, PostgresAddress, translating
+from memory.adapters.whole_ids import WholeId
+from memory.errors import Unavailable
+from memory.model.erasures import PlaceReport
+
+POSTGRES = "postgres"
+SEARCHED = "every column of every row of memproxy's tables, from which their files were written anew"
+ROWS_AT_ONCE = 1_000
+TABLE_BYTES_MAX = 256 << 20  # as for a file of SQLite; a larger one waits for its operator's quiet hour
+REWRITE_SECONDS_MAX = 120.0  # of one table: nobody reads or writes it meanwhile
+_OPTIONS = (
+    f"-c search_path={SCHEMA} -c statement_timeout={REWRITE_SECONDS_MAX * 1000:.0f} -c lock_timeout=3000 "
+    "-c client_min_messages=error"
+)
+_TABLES = """
+SELECT relname, pg_total_relation_size(pg_class.oid) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE nspname = %s AND relkind = 'r' ORDER BY relname
+"""
+
+
+class PostgresRewriting:
+    """`memory.ports.erasures.FileRewriting`, by `VACUUM (FULL, ANALYZE)` of each table."""
+
+    def __init__(self, address: PostgresAddress, *, bytes_max: int = TABLE_BYTES_MAX) -> None:
+        """`bytes_max`: of one table with its indexes; a larger one would block others for too long."""
+        self._conninfo = address.conninfo(options=_OPTIONS)
+        self._bytes_max = bytes_max
+
+    async def refuse_in_vain(self) -> None:
+        await asyncio.to_thread(self._tables)
+
+    async def rewrite(self) -> None:
+        await asyncio.to_thread(self._rewrite)
+
+    def _tables(self) -> list[str]:
+        """Raises `Unavailable` if one is too large."""
+        with translating(), psycopg.connect(self._conninfo, autocommit=True) as connection:
+            rows: list[Any] = connection.execute(_TABLES, (SCHEMA,)).fetchall()
+        for name, size in rows:
+            if size > self._bytes_max:
+                raise Unavailable(
+                    "turn_log",
+                    f"the table {SCHEMA}.{name} has {size >> 20} MiB: writing it anew would block others for too long; "
+                    f"call VACUUM FULL {SCHEMA}.{name} in a quiet hour",
+                )
+        return [name for name, _ in rows]
+
+    def _rewrite(self) -> None:
+        names = self._tables()
+        with translating(), psycopg.connect(self._conninfo, autocommit=True) as connection:
+            for name in names:
+                connection.execute(f"VACUUM (FULL, ANALYZE) {name}")
+            connection.execute("VACUUM (FULL) pg_catalog.pg_statistic")  # left out unless we own the database
+
+
+def tables_scanned(address: PostgresAddress, wanted: WholeId) -> PlaceReport:
+    """Raises `Unavailable`."""
+    rows, found = 0, list[str]()
+    with translating(), psycopg.connect(address.conninfo(options=f"-c search_path={SCHEMA}")) as connection:
+        tables: list[Any] = connection.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = %s ORDER BY tablename", (SCHEMA,)
+        ).fetchall()
+        for (table,) in tables:
+            with connection.cursor(name="scan") as cursor:  # on the server: no table is held in memory
+                cursor.itersize = ROWS_AT_ONCE
+                holds = False
+                for row in cursor.execute(f"SELECT * FROM {table}"):  # noqa: S608 - ours
+                    rows, holds = rows + 1, holds or wanted.is_in(row)
+            found += [f"rows of {table}"] if holds else []
+    return PlaceReport(POSTGRES, SEARCHED, rows, tuple(found))

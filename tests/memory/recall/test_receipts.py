@@ -1,0 +1,88 @@
+"""A receipt says why, within bounds, and never what a memory says."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from memory.model import Candidate, CandidateVerdict, CarriedNote, Memory, PastNote, Placement, RecallStatus, Receipt
+from memory.recall.explanation import CANDIDATES_MAX, Answered, Findings, receipt_of
+from memory.recall.notes.past_notes import NotePlan
+
+PAST = PastNote("old words", ("m0",), 40)
+FRESH = PastNote("new words", ("m1", "m2"), 70)
+PLAN = NotePlan({1: PAST, 5: FRESH}, FRESH)
+
+
+def candidate(memory_id: str, score: float = 1.0, **parts: float) -> Candidate:
+    return Candidate(Memory(memory_id, "ann", f"secret words of {memory_id}", 1, 1, 1), score, parts)
+
+
+def receipt(**fields: object) -> Receipt:
+    answered = Answered("r", "ann", 5.0, RecallStatus.USED, "found")
+    placing = {name: fields.pop(name) for name in ("plan", "placement") if name in fields}
+    # what a test gives is checked by what comes out
+    return receipt_of(answered, Findings(**fields), **placing)  # type: ignore[arg-type]
+
+
+def test_every_candidate_has_its_scores_and_what_became_of_it() -> None:
+    found = receipt(
+        candidates=[candidate(f"m{n}", 1 / (n + 1), dense=0.5) for n in range(6)],
+        cuts={"m3": CandidateVerdict.OVER_BUDGET, "m4": CandidateVerdict.DUPLICATE},
+        plan=PLAN,
+        placement=Placement.BEFORE_LAST_USER,
+    )
+    assert [(one.memory_id, one.verdict) for one in found.candidates] == [
+        ("m0", CandidateVerdict.ALREADY_TOLD),
+        ("m1", CandidateVerdict.INJECTED),
+        ("m2", CandidateVerdict.INJECTED),
+        ("m3", CandidateVerdict.OVER_BUDGET),
+        ("m4", CandidateVerdict.DUPLICATE),
+        ("m5", CandidateVerdict.NOT_CHOSEN),
+    ]
+    assert found.candidates[2].score == 0.333333
+    assert [one.parts for one in found.candidates] == [{}, {"dense": 0.5}, {"dense": 0.5}, {}, {}, {}]
+
+
+def test_notes_say_where_they_stood_and_which_one_is_new() -> None:
+    placed = receipt(plan=PLAN, placement=Placement.BEFORE_LAST_USER).notes
+    assert placed == (CarriedNote(1, ("m0",), 40, is_new=False), CarriedNote(5, ("m1", "m2"), 70, is_new=True))
+    assert [note.before for note in receipt(plan=PLAN, placement=Placement.SYSTEM).notes] == [None, None]
+
+
+def test_what_was_planned_but_placed_nowhere_was_not_injected() -> None:
+    found = receipt(candidates=[candidate("m1")], plan=PLAN, placement=Placement.OFF)
+    assert found.notes == ()
+    assert found.candidates[0].verdict is CandidateVerdict.NOT_CHOSEN
+
+
+def test_no_memory_s_text_is_in_it() -> None:
+    found = receipt(candidates=[candidate("m1")], plan=PLAN, placement=Placement.SYSTEM, query="my own words")
+    assert "words" not in repr(found).replace("my own words", "")
+    assert found.memory_ids() == ("m0", "m1", "m2")
+
+
+def test_it_is_bounded_and_counts_what_it_leaves_out_but_shows_all_that_was_injected() -> None:
+    late = PastNote("x", ("m190",), 10)
+    found = receipt(
+        candidates=[candidate(f"m{n}") for n in range(200)],
+        plan=NotePlan({0: late}, late),
+        placement=Placement.SYSTEM,
+        query="q" * 100_000,
+    )
+    assert len(found.candidates) == CANDIDATES_MAX + 1
+    assert found.candidates[-1].memory_id == "m190"
+    assert found.left_out == 200 - CANDIDATES_MAX - 1
+    assert len(found.query) == 2_000
+
+
+def test_values_are_plain_whatever_the_stages_computed_with() -> None:
+    odd = candidate("m1", float("nan"), dense=np.float32(0.25), lexical=math.inf)  # type: ignore[arg-type]  # as numpy gives
+    placed = {"plan": PLAN, "placement": Placement.SYSTEM}
+    found = receipt(candidates=[odd], query="half \ud800", timings_ms={"rank": np.float64(1.23456)}, **placed)
+    assert found.candidates[0].score == 0.0
+    assert found.candidates[0].parts == {"dense": 0.25, "lexical": 0.0}
+    assert {type(value) for value in found.candidates[0].parts.values()} == {float}
+    assert found.timings_ms == {"rank": 1.235}
+    assert found.query == "half ?"
