@@ -182,6 +182,7 @@ class Injection:
 
     @property
     def body_bytes(self) -> int:
+        """As the client announced; 0 if it did not."""
         return number_in(self._headers, "content-length")
 
     @property

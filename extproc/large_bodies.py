@@ -3,11 +3,11 @@
 All threads share the interpreter: whoever reads 1 MB holds the others up, wherever it is done. So one exchange with a
 large body is worked on at a time, and after it there is a rest in proportion to the time that it took. Others wait for
 their turn, within bounds: a chat that goes on without the notes of its history costs the upstream its prefix cache,
-which is longer than a wait. Small bodies have no part in this.
+which is longer than a wait. Small bodies take no turns.
 
-Envoy lets only so many chats in at a time, and a chat takes its slot with its first byte. Uploads that take long, or
-never end, would keep all slots from chats that are here. Where most slots are taken, a chat whose body takes longer
-than its length explains goes on without memory, as Envoy would have let it go on without a slot.
+Envoy lets only so many chats in at a time, and a chat takes its slot with its first byte. Uploads of any size that take
+long, or never end, would keep all slots from chats that are here. Where most slots are taken, a chat whose body takes
+longer than its length explains goes on without memory, as Envoy would have let it go on without a slot.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REST_SECONDS_MAX = 0.75  # less than what the next one waits, so that who sends 
 WAIT_SECONDS_MAX = 1.0  # envoy.yaml grants a large body two seconds in all
 WAITING_MAX = 8  # each is up to 32 MiB of memory; further ones are not even sent to us
 
-PATIENCE_SECONDS = 1.0  # bodies of usual chats arrive with their headers
+UPLOAD_PATIENCE_SECONDS = 1.0  # bodies of usual chats arrive with their headers
 BYTES_PER_SECOND_MIN = 1 << 20  # of a body whose length is known: pasted documents and pictures take longer
 MORE_SECONDS_MAX = 4.0  # for its length: a client may announce what it never sends
 CROWD_SHARE = 0.75  # of the slots
@@ -109,7 +109,7 @@ class Upload:
 
     def wait(self, length: int = 0) -> None:
         """From now on its body is waited for. `length`: its bytes; 0 where nobody knows."""
-        self.late_at = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+        self.late_at = asyncio.get_running_loop().time() + UPLOAD_PATIENCE_SECONDS
         self.late_at += min(length / BYTES_PER_SECOND_MIN, MORE_SECONDS_MAX)
 
     @property

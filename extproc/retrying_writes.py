@@ -1,4 +1,4 @@
-"""Writes during an outage of the turn log: repeated until it is over, bounded, and visible later as a gap.
+"""Writes to the turn log: bounded, repeated during an outage until it is over, and the beats that make a gap visible.
 
 Repeated one at a time, in the order in which they came, because a turn whose conversation is known must not be written
 before those that it continues.
@@ -105,6 +105,7 @@ class PendingWrites:
 
 
 def text_bytes(command: Observed) -> int:
+    """The memory that the texts of this command take."""
     return sum(map(sys.getsizeof, _texts(command)))
 
 

@@ -126,7 +126,7 @@ def _filled(tree: Tree, plan: EnvoyPlan) -> Tree:
     resources = filled["static_resources"]
     if not settings.metrics_host:
         resources["listeners"] = [one for one in resources["listeners"] if one["name"] != METRICS_LISTENER]
-        resources["clusters"] = [one for one in resources["clusters"] if one["name"] != ADMIN_CLUSTER]
+        _remove_cluster(resources, ADMIN_CLUSTER)
     listener = resources["listeners"][0]
     if not settings.trusted_peers:  # a chain for no source range would be one for all
         listener["filter_chains"] = [one for one in listener["filter_chains"] if one["name"] != "trusted_peers"]
@@ -244,10 +244,14 @@ def _tracing_values(tracing: TracingSettings) -> dict[str, Tree]:
     }
 
 
+def _remove_cluster(resources: Tree, name: str) -> None:
+    resources["clusters"] = [one for one in resources["clusters"] if one["name"] != name]
+
+
 def _remove_tracing(tree: Tree) -> None:
     """Take out the tracer and its cluster: a request then costs nothing more, and its headers stay as they are."""
     resources = tree["static_resources"]
-    resources["clusters"] = [one for one in resources["clusters"] if one["name"] != COLLECTOR_CLUSTER]
+    _remove_cluster(resources, COLLECTOR_CLUSTER)
     for chain in resources["listeners"][0]["filter_chains"]:
         del chain["filters"][0]["typed_config"]["tracing"]
 
@@ -296,7 +300,7 @@ def _remove_token_parts(tree: Tree, settings: Settings) -> None:
     is_fetching = is_used and bool(settings.jwt.jwks_url)
     resources = tree["static_resources"]
     if not is_fetching:
-        resources["clusters"] = [one for one in resources["clusters"] if one["name"] != KEYS_CLUSTER]
+        _remove_cluster(resources, KEYS_CLUSTER)
     for chain in resources["listeners"][0]["filter_chains"]:
         manager = chain["filters"][0]["typed_config"]
         for one in [one for one in manager["http_filters"] if one["name"] == JWT_FILTER]:

@@ -41,7 +41,7 @@ def data_directory(path: Path) -> Iterator[Path]:
             f"data_dir {path} cannot be used: {error.strerror}. Give another one with --data-dir"
         ) from error
     try:
-        if not _is_locked_by_us(descriptor):
+        if not _could_lock(descriptor):
             raise CannotStart(
                 f"data_dir {path} is in use by another `memproxy up` or `memproxy reembed` (pid "
                 f"{_named_in(descriptor) or 'unknown'}): stop that one, or give this one a directory of its own with "
@@ -61,14 +61,14 @@ def owner_of(data_dir: Path) -> int:
     except OSError:
         return 0
     try:
-        shown = "" if _is_locked_by_us(descriptor) else _named_in(descriptor)
+        shown = "" if _could_lock(descriptor) else _named_in(descriptor)
     finally:
         os.close(descriptor)
     return int(shown) if shown.isdigit() else 0
 
 
-def _is_locked_by_us(descriptor: int) -> bool:
-    """Now, or False if another process has the lock."""
+def _could_lock(descriptor: int) -> bool:
+    """Lock it; False if another process has the lock."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -90,7 +90,7 @@ def wait_for_lock(lock: Path, *, seconds: float = ORPHAN_WAIT_SECONDS) -> None:
     descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
     deadline = time.monotonic() + seconds
     try:
-        while not _is_locked_by_us(descriptor):
+        while not _could_lock(descriptor):
             if time.monotonic() > deadline:
                 raise CannotStart(
                     f"{lock} is held by another process, probably a Milvus Lite server started by hand on the same "
@@ -140,7 +140,7 @@ def _remove_stale(root: Path) -> None:
         if descriptor < 0:
             continue
         try:
-            if _is_locked_by_us(descriptor):  # else its run is alive
+            if _could_lock(descriptor):  # else its run is alive
                 shutil.rmtree(folder, ignore_errors=True)
         finally:
             os.close(descriptor)

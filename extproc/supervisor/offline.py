@@ -1,8 +1,8 @@
 """The commands that rewrite what is stored while nothing else runs: `reembed`, `migrate` and `compact`.
 
-They claim the data directory like `up`, and start Milvus Lite if that holds the memories. `memory.service.reembedding`,
-`memory.service.migration` and `memory.processes.offline_rewriting` do the work. Each command raises `CannotStart` or
-`BadSetting` if it must not run, and `Unavailable` if it has to be called again.
+They claim the data directory like `up`, and start Milvus Lite if that holds the memories. `memory.service.reembedding`
+and `memory.processes.erasure_parts` do the work. Each command raises `CannotStart` or `BadSetting` if it must not run,
+and `Unavailable` if it has to be called again.
 """
 
 from __future__ import annotations
@@ -152,6 +152,7 @@ def reembed(settings: Settings, *, is_dry: bool, as_json: bool) -> None:
 
 
 def _on_all_cores(settings: Settings) -> Settings:
+    """All may be used, since nobody chats meanwhile."""
     memory, threads = settings.memory, settings.memory.embedding.threads or len(os.sched_getaffinity(0))
     embedding = msgspec.structs.replace(memory.embedding, threads=threads)
     return msgspec.structs.replace(settings, memory=msgspec.structs.replace(memory, embedding=embedding))

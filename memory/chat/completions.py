@@ -145,6 +145,7 @@ def insert_notes(request: ChatRequest, notes: Sequence[Note], left_out: Sequence
     """
     edits = removals(request.members, OUR_FIELDS)
     if notes:
+        assert request.conversation is not None, "a note needs a conversation"
         edits += request.shape.insertions(request, notes)
     return edited(request.body, [*edits, *left_out])
 
@@ -286,8 +287,8 @@ class _Completions(ApiShape):
     def refusable(self, request: ChatRequest, notes: Sequence[Note]) -> Placement | None:
         if any(note.before for note in notes):
             return Placement.BEFORE_LAST_USER
-        joins_the_clients = not notes or (notes[0].before is None and begins_with_system(request))
-        return None if joins_the_clients else Placement.SYSTEM
+        is_made = bool(notes) and (notes[0].before is not None or not begins_with_system(request))
+        return Placement.SYSTEM if is_made else None
 
 
 COMPLETIONS = _Completions()

@@ -1,4 +1,4 @@
-"""The web pages and MCP through the real product: below the proxy's own port, with the identity of the chats."""
+"""The web pages and MCP through the real product: at the API's port and the proxy's own, with the chats' identity."""
 
 from __future__ import annotations
 

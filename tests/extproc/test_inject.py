@@ -208,3 +208,27 @@ def test_a_claim_that_nobody_vouches_for_is_no_contradiction(more: tuple[tuple[s
     injection = Injection(EdgeTrust(IdentityMode.HEADER, rejects_mismatches=True))
     injection.on(RequestHeaders(headers(*more)))
     assert Reject() not in injection.on(RequestBody(body_of(memory_context={"user_id": user})))
+
+
+@pytest.mark.parametrize("messages", [None, [], "hello", [1], {"role": "user"}])
+def test_messages_of_the_wrong_type_are_the_upstreams_to_judge_and_only_stripped(messages: object) -> None:
+    *_, finish = awaiting_body().on(RequestBody(body_of(messages=messages, memory_context={"user_id": "alice"})))
+    assert isinstance(finish, Finish)
+    assert without_fields(finish.body) == {"model": "m", "messages": messages}
+
+
+@pytest.mark.parametrize(("mode", "is_known"), [(IdentityMode.DEVELOPMENT, True), (IdentityMode.HEADER, False)])
+@pytest.mark.parametrize("named", [{"metadata": {"user_id": "alice"}, "user": "bob"}, {"user": "alice"}])
+def test_in_development_the_api_s_own_fields_name_the_user_and_stay(
+    mode: IdentityMode, is_known: bool, named: dict[str, object]
+) -> None:
+    injection = injection_of(mode)
+    injection.on(RequestHeaders(headers()))
+    [command] = injection.on(RequestBody(body_of(**named)))
+    if is_known:
+        assert isinstance(command, RecallMemories)
+        assert command.scope == Scope("alice")
+        [command] = injection.on(NOTHING)
+        assert isinstance(command, Finish)
+    assert isinstance(command, Finish)
+    assert command.body is None

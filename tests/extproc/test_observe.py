@@ -42,10 +42,8 @@ def observation() -> Observation:
     return Observation(EdgeTrust(IdentityMode.DEVELOPMENT), seed=TurnSeed("t1"))
 
 
-def opening(
-    request: bytes, headers: Headers = POST, *, turn_id: str = "t1", mode: IdentityMode = IdentityMode.DEVELOPMENT
-) -> OpenTurn | LeaveOut | None:
-    watch = Observation(EdgeTrust(mode), seed=TurnSeed(turn_id))
+def opening(request: bytes, headers: Headers = POST, *, turn_id: str = "t1") -> OpenTurn | LeaveOut | None:
+    watch = Observation(EdgeTrust(IdentityMode.DEVELOPMENT), seed=TurnSeed(turn_id))
     watch.on_request_headers(headers)
     watch.on_request_body(request, is_end=True, at=5.0)
     event = watch.read_request()
@@ -58,8 +56,8 @@ def opening(
     return event
 
 
-def opened(request: bytes, headers: Headers = POST, mode: IdentityMode = IdentityMode.DEVELOPMENT) -> Turn | None:
-    event = opening(request, headers, mode=mode)
+def opened(request: bytes, headers: Headers = POST) -> Turn | None:
+    event = opening(request, headers)
     return event.turn if isinstance(event, OpenTurn) else None
 
 

@@ -9,10 +9,11 @@ import asyncio
 import json
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from learning_parts import Bench
@@ -22,8 +23,9 @@ from turn_logs import DEPLOYMENTS, ManualClock, Process
 
 from extproc import resent_history
 from extproc.edge_trust import EdgeTrust
-from extproc.exchange import CloseTurn, OpenTurn, TurnSeed
+from extproc.exchange import CloseTurn, LeaveOut, OpenTurn, TurnSeed
 from extproc.identity import IdentityMode
+from extproc.large_bodies import LIGHT
 from extproc.observe import Observation
 from extproc.recorder import TurnRecorder
 from extproc.resent_history import RecordingPolicy
@@ -35,6 +37,8 @@ PHASES = 4  # between two of them there is an outage, and every process starts a
 OUTAGE_SECONDS = 600.0
 TREES_PER_USER = 4
 USERS_AT_ONCE = 15
+ACTS = 12  # of each user in a phase
+EXAMPLES = (("Is the sky blue in the evening?", "Seldom."), ("Is the grass green in the winter?", "Often."))
 
 
 @pytest.fixture(autouse=True)
@@ -50,21 +54,30 @@ class Proxy:
     recorder: TurnRecorder
     ids: Iterator[int]
 
-    async def chat(self, user: str, said: Said) -> None:
+    async def exchange(
+        self, user: str, messages: list[dict[str, Any]], answer: str, *, is_failed: bool = False, **options: Any
+    ) -> None:
         turn_id = f"turn-{next(self.ids)}"
         watch = Observation(EdgeTrust(IdentityMode.DEVELOPMENT), seed=TurnSeed(turn_id))
         path = (":path", b"/v1/chat/completions")
         watch.on_request_headers([(":method", b"POST"), path, ("x-authz-user-id", user.encode())])
         self.clock.now += 1
-        watch.on_request_body(json.dumps({"messages": messages_of(said)}).encode(), is_end=True, at=self.clock.now)
+        asked = json.dumps({"messages": messages, **options}).encode()
+        watch.on_request_body(asked, is_end=True, at=self.clock.now)
         seen = watch.read_request()
+        if isinstance(seen, LeaveOut):
+            await self.recorder.start(self.recorder._leave_out(seen, LIGHT))
+            return
         assert isinstance(seen, OpenTurn)
         begun = self.recorder.open(seen)
         assert begun is not None
         assert await begun is not None
-        status = TurnStatus.FAILED if said.is_failed else TurnStatus.CLOSED
-        closing = CloseTurn(turn_id, status, said.answer, self.clock.now)
+        status = TurnStatus.FAILED if is_failed else TurnStatus.CLOSED
+        closing = CloseTurn(turn_id, status, answer, self.clock.now)
         assert await self.recorder.start(self.recorder._close(closing, begun))
+
+    async def chat(self, user: str, said: Said) -> None:
+        await self.exchange(user, messages_of(said), said.answer, is_failed=said.is_failed)
 
 
 @asynccontextmanager
@@ -73,6 +86,9 @@ async def recording(process: Process, clock: ManualClock, ids: Iterator[int]) ->
     recorder = TurnRecorder(process.log, metrics, clock, error_boundary, RecordingPolicy(str, True), None)  # type: ignore[arg-type]
     async with asyncio.timeout(300), recorder:
         yield Proxy(clock, recorder, ids)
+
+
+# Trees of edits, with learning
 
 
 @pytest.mark.parametrize(
@@ -128,3 +144,96 @@ async def check(bench: Bench, process: Process, talker: Talker, kinds: Counter[s
     kinds["abandoned"] += sum(not talker.holds(one) for one in said)
     kinds["filled_in"] += sum(turn.status is TurnStatus.FILLED_IN for turn in record)
     kinds["failed"] += sum(one.is_failed for one in said)
+
+
+# Whichever agent, project or part of the history a client sends, and whatever must not be recorded
+
+
+@dataclass
+class Client:
+    """One conversation of one user. `shown`: what the client knows of it; `recorded`: what must be on record."""
+
+    name: str
+    chance: random.Random
+    shown: list[tuple[str, str]] = field(default_factory=list)
+    recorded: list[str] = field(default_factory=list)
+    numbers: int = 0
+
+    def news(self) -> tuple[str, str]:
+        self.numbers += 1
+        said = "Yes." if self.chance.random() < 0.2 else f"I like {self.name}thing{self.numbers} a lot"
+        return said, f"Answer {self.numbers} to {self.name}."
+
+    def miss(self) -> None:
+        for _ in range(self.chance.randrange(3)):
+            self.shown.append(self.news())
+            self.recorded.append(self.shown[-1][0])
+
+    async def act(self, proxy: Proxy) -> None:
+        chance = self.chance
+        said, answer = self.news()
+        history = self.shown[-chance.randrange(2, 6) :] if self.numbers > 3 and chance.random() < 0.3 else self.shown
+        is_kept = said == "Yes." or chance.random() < 0.8
+        scope = chance.choice(({}, {}, {"agent_id": "one"}, {"agent_id": "two"}, {"project_id": "p"}))
+        option = {} if is_kept else chance.choice(({"auto_store": False}, {"enabled": False}))
+        await self.ask(proxy, history, said, answer, memory_context=scope, memory_config=option)
+        self.shown.append((said, answer))
+        self.recorded += [said] if is_kept else []
+
+    async def ask_by_examples(self, proxy: Proxy) -> None:
+        self.numbers += 1
+        self.recorded.append(f"Is {self.name}thing{self.numbers} round?")
+        await self.ask(proxy, EXAMPLES, self.recorded[-1], "Sometimes.")
+
+    async def ask(
+        self, proxy: Proxy, history: Sequence[tuple[str, str]], said: str, answer: str, **options: Any
+    ) -> None:
+        messages = [
+            {"role": role, "content": text}
+            for exchange in (*history, (said,))
+            for role, text in zip(("user", "assistant"), exchange, strict=False)
+        ]
+        await proxy.exchange(self.name, messages, answer, **options)
+
+
+@pytest.mark.parametrize(
+    ("adapter", "users"),
+    [
+        pytest.param("sqlite", 15, marks=pytest.mark.full("lives of fifty requests, each with its own commit")),
+        pytest.param("sqlite", 100, marks=pytest.mark.soak("a hundred lives")),
+        pytest.param("postgres", 40, marks=pytest.mark.soak("forty lives on servers")),
+    ],
+)
+async def test_every_exchange_is_recorded_once_and_none_that_must_not_be(
+    tmp_path: Path, adapter: str, users: int
+) -> None:
+    deployment, ids, filled_in = DEPLOYMENTS[adapter](tmp_path), iter(range(1_000_000)), 0
+    clients = [Client(f"u{number}", random.Random(number)) for number in range(users)]
+    for phase in range(PHASES):
+        async with (
+            deployment.start() as process,
+            recording(process, deployment.clock, ids) as proxy,
+            asyncio.TaskGroup() as group,
+        ):
+            for client in clients:
+                group.create_task(talk(client, proxy, is_last=phase == PHASES - 1))
+        if phase < PHASES - 1:
+            deployment.clock.now += OUTAGE_SECONDS
+            for client in clients:
+                client.miss()
+    async with deployment.start() as process:
+        for client in clients:
+            record = [turn async for turn in process.log.turns(client.name)]
+            assert Counter(turn.messages[0].content for turn in record) == Counter(client.recorded)
+            filled_in += sum(turn.status is TurnStatus.FILLED_IN for turn in record)
+    assert filled_in > users
+
+
+async def talk(client: Client, proxy: Proxy, *, is_last: bool) -> None:
+    await client.ask_by_examples(proxy)
+    for _ in range(ACTS):
+        await client.act(proxy)
+    await client.ask_by_examples(proxy)
+    if is_last:
+        client.recorded.append(f"The end of {client.name}.")
+        await client.ask(proxy, client.shown, client.recorded[-1], "Good bye.")

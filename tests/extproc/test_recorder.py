@@ -75,7 +75,7 @@ def refusing(word: str, error: Exception) -> Callable[[str], str]:
 
 @asynccontextmanager
 async def recorded(
-    tmp_path: Path, redact: Callable[[str], str], answer: str = "Nice."
+    tmp_path: Path, redact: Callable[[str], str]
 ) -> AsyncIterator[tuple[Process, Metrics, list[dict[str, object]]]]:
     """A turn, opened and closed by a recorder that redacts like this."""
     metrics = Metrics(CollectorRegistry())
@@ -88,7 +88,7 @@ async def recorded(
                     OpenTurn(one, Links(one.scope.user_id), SentConversation(("k1",), is_session_given=True))
                 )
                 assert opening is not None
-                closing = CloseTurn(one.id, status=TurnStatus.CLOSED, answer=answer, answered_at=NOW, receipt_id="")
+                closing = CloseTurn(one.id, status=TurnStatus.CLOSED, answer="Nice.", answered_at=NOW, receipt_id="")
                 recorder.close(replace(closing, links=Links(one.scope.user_id, names=("resp_1",))), after=opening)
         yield process, metrics, logs
 

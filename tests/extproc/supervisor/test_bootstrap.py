@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from bare_envoy import render_bare
 from msgspec.structs import replace
 from product import eventually
 from served_app import free_port
@@ -90,6 +91,18 @@ def test_envoy_accepts_what_we_render_and_up_starts_with_the_same(changes: dict[
     assert accepted(checked, tmp_path) == ""
 
 
+@pytest.mark.parametrize("changes", PLANS[:2], ids=["plain", "tls"])
+def test_envoy_accepts_what_we_render_without_memory_and_has_no_trace_of_us(
+    changes: dict[str, Any], tmp_path: Path
+) -> None:
+    bare = render_bare(plan(**changes))
+    assert accepted(bare, tmp_path) == ""
+    assert b"ext_proc" not in bare
+    assert b"x-memory-status" not in bare
+    assert b'/v1/chat/completions"' in bare
+    assert set(clusters(bare)) <= {"upstream", "trace_collector"}
+
+
 def managers(rendered: bytes) -> list[dict[str, Any]]:
     """The connection managers: that of trusted peers, and everybody else's."""
     [listener] = json.loads(rendered)["staticResources"]["listeners"]
@@ -157,6 +170,14 @@ def test_the_upstream_url_decides_discovery_port_and_path(
     assert (socket_address["address"], socket_address["portValue"]) == (address, port)
     assert f'"{path}/v1/chat/completions"'.encode() in rendered
     assert ("transportSocket" in upstream) == url.startswith("https")
+
+
+def test_an_https_upstream_must_prove_its_name() -> None:
+    context = clusters(render(plan(upstream="https://models.example")))["upstream"]["transportSocket"]["typedConfig"]
+    assert context["sni"] == "models.example"
+    validation = context["commonTlsContext"]["validationContext"]
+    assert validation["matchTypedSubjectAltNames"] == [{"sanType": "DNS", "matcher": {"exact": "models.example"}}]
+    assert Path(validation["trustedCa"]["filename"]).is_file()
 
 
 def test_filters_by_name_are_resolved_and_called_with_the_secret_of_the_environment() -> None:

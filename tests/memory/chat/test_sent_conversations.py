@@ -69,6 +69,12 @@ def read(*messages: dict[str, Any], scope: Scope = ANN) -> SentConversation:
     return found
 
 
+@pytest.mark.parametrize(("text", "counts"), [("Yes.", [1, 2, 1]), ("My sister lives in Lisbon.", [1, 2, 3])])
+def test_what_is_said_again_is_counted_where_it_is_short_beside_its_answer(text: str, counts: list[int]) -> None:
+    again = (message for answer in "aab" for message in (user(text), model(answer)))
+    assert [one.occurrence for one in read(*again, user("last")).earlier] == counts
+
+
 def test_a_request_knows_the_key_that_the_request_before_it_had() -> None:
     first = read(user("a"))
     second = read(user("a"), model("b"), user("c"))
