@@ -22,7 +22,7 @@ def stands_on(memory: Memory) -> frozenset[str]:
 
 
 def hanging_on(memories: Iterable[Memory], memory_ids: Collection[str]) -> list[str]:
-    """Those to delete with `memory_ids`: forgotten content must not remain in a duplicate or a reflection."""
+    """Ids of those to delete with `memory_ids`: forgotten content must not remain in a duplicate or a reflection."""
     found, left, has_grown = set(memory_ids), list(memories), True
     while has_grown:
         more = {m.id for m in left if m.id not in found and (stands_on(m) & found or _same_as(m) in found)}

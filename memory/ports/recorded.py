@@ -117,7 +117,10 @@ class RecordedMessages(Protocol):
 
 
 class RemovedWords(Protocol):
-    """Filled by whatever deletes or rewrites what the user said in a turn. Per user. Raises `Unavailable`."""
+    """Turns whose words left the record while rows with their raw words may remain in the store. Per user.
+
+    Filled by whatever deletes or rewrites what the user said in a turn. Raises `Unavailable`.
+    """
 
     async def next_user(self, *, without: Collection[str] = ()) -> str | None:
         """A user with such turns, other than these, or None. Cheap if there is none: may be called every 100 ms."""

@@ -1,4 +1,4 @@
-"""What a chat reads before anything else, and what it stores for later ones."""
+"""What a chat reads before anything else, and what it and calls of the API store for later ones."""
 
 from __future__ import annotations
 
@@ -211,7 +211,10 @@ class KeyClaim:
 
 
 class IdempotencyKeys(Protocol):
-    """Keys of each user, durable, for a day. Raises `Unavailable`."""
+    """Keys by which clients repeat a call without repeating its effect: of each user, durable, for a day.
+
+    Raises `Unavailable`.
+    """
 
     async def claim(self, user_id: str, key: str, *, fingerprint: bytes, now: float) -> KeyClaim:
         """The claim of the first call with this key, or this one; of concurrent calls, all get the same."""

@@ -1,4 +1,5 @@
-"""The port for traces: spans of what a process does for a chat or a window of turns, in the sense of OpenTelemetry.
+"""The port for traces: spans of what a process does for a chat or a window of turns, in the sense of OpenTelemetry. And
+what parts are handed to trace with, beside their clock and metrics.
 
 No span ever carries content, or anything that identifies a user: names of spans and attributes are listed here, and an
 attribute is a number, a truth value or a short label. A tracer never fails what it traces, and never waits for the
@@ -181,7 +182,10 @@ def no_jitter() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """`clock` shows Unix seconds; `jitter` draws a number in 0..1."""
+    """What a part tells the time by, counts and traces with, and spreads its retries by: handed in, never fetched.
+
+    `clock` shows Unix seconds; `jitter` draws a number in 0..1.
+    """
 
     clock: Callable[[], float]
     metrics: Metrics

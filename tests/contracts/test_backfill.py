@@ -285,6 +285,7 @@ async def has_gap(process: Process) -> bool:
         ((5.0,) * 10, None, False),
         ((60.0,), None, True),
         ((3.0,), 2.0, True),  # turns of the last two seconds were lost
+        ((3.0,), 0.5, True),  # the first of a conversation may be lost at once
     ],
 )
 async def test_a_long_silence_is_a_gap_and_so_are_lost_turns(

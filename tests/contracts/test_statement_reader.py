@@ -19,7 +19,12 @@ LONG = (
     "be six of us on Friday evening, and on Saturday two more arrive by train. My kitchen has a small oven and three "
     "rings. Could you put together a menu for both evenings, with a starter, a main dish and something sweet? Nothing "
     "that needs more than an hour, please, since work keeps me until five. The market closes at noon on Saturday, so "
-    "a shopping list for each day would be good, sorted by stall. At the end add a plan of what happens when. Thanks!"
+    "a shopping list for each day would be good, sorted by stall. If a dish can be made the day before, say so, and "
+    "tell me how to keep it. Last time the rice was too much for us, so be careful with amounts. One of the guests "
+    "brings wine, so drinks are not needed, only water and maybe a lemonade for the children. It would also be nice "
+    "to have a vegetarian choice each time, in case somebody asks for it. Write the menu so that it can be printed "
+    "and put on the table, with short names for the dishes, and then the recipes one after the other. At the end add "
+    "a plan of what happens when, from the morning on, with times. Thanks a lot, this saves me an evening."
 )
 
 FACTS = (

@@ -10,7 +10,7 @@ from memory.adapters.sql.profiles import SqlProfiles
 from memory.adapters.sql.projects import SqlProjects
 from memory.adapters.sql.requests_by_name import SqlIdempotencyKeys, SqlResponseChains
 from memory.adapters.sql.session_summaries import SqlSummaries
-from memory.ports import ChatStates, OptOuts, Profiles, Receipts, RequestStores, UsageCounts
+from memory.ports import ChatStates, Profiles, Receipts, RequestStores, UsageCounts
 
 
 def request_stores(
@@ -19,12 +19,11 @@ def request_stores(
     usage_counts: UsageCounts,
     profiles: Profiles | None = None,
     *,
-    opt_outs: OptOuts | None = None,
     chat_states: ChatStates | None = None,
 ) -> RequestStores:
     on = notes._database
     return RequestStores(
         *(notes, receipts, usage_counts, profiles or SqlProfiles(on), None, SqlSummaries(on), SqlIdempotencyKeys(on)),
-        *(opt_outs or SqlOptOuts(on), SqlErasures(on), SqlProjects(on)),
+        *(SqlOptOuts(on), SqlErasures(on), SqlProjects(on)),
         chat_states or SqlChatStates(on, notes, SqlResponseChains(on), lambda: 0.0),
     )

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from message_objects import Item, message_events, message_object, text_block
+from message_objects import PATH, Item, message_events, message_object, text_block
 from starlette.responses import Response
 from upstream import Recorder, refused, streamed_or_whole
 
@@ -27,6 +27,8 @@ class MessagesServer(Recorder):
         self.error = ""
 
     async def _answer(self, method: str, path: str, body: bytes) -> Response:
+        if (method, path) != ("POST", PATH):
+            return refused(404, "not found")
         if self.error:
             return refused(400, self.error)
         asked = json.loads(body)

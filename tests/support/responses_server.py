@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from response_objects import Item, event_stream, response_object, text_item
+from response_objects import PATH, Item, event_stream, response_object, text_item
 from starlette.responses import Response
 from upstream import Recorder, refused, streamed_or_whole
 
@@ -45,6 +45,8 @@ class ResponsesServer(Recorder):
         return response
 
     async def _answer(self, method: str, path: str, body: bytes) -> Response:
+        if (method, path) != ("POST", PATH):
+            return refused(404, "not found")
         asked = json.loads(body)
         response = self.answer(asked)
         if response is None:

@@ -1,11 +1,12 @@
 """The collection's schema: fields, index, and checks of an existing collection.
 
 Field names are those of vLLM Semantic Router's collection plus ours (see `row_codec`). A collection records the version
-of this schema. 1: until there were versions; on servers, with a partition key. 2: on servers, `partitions` of our own
+of this schema. 1: until there were versions; on servers, with a partition key. 2: on servers, partitions of our own
 and a scalar index on `user_id`; on Milvus Lite, where both would do harm, as before.
 
 What the Milvus at hand can do and needs is decided once, from the version that it reports: the rest of the adapter asks
-for a capability and never for a version. A cluster is like a standalone server.
+whether it is Milvus Lite, with all that follows from that, or finds words, and never for a version. A cluster is like a
+standalone server.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ PAUSE_SECONDS = 0.01
 
 
 class SqlWriteBarrier(DatedOnDatabase):
-    """`memory.ports.WriteBarrier` in an open `SqlDatabase`, that of the ledger."""
+    """`memory.ports.erasures.WriteBarrier` in an open `SqlDatabase`, that of the ledger."""
 
     def alone(self, *, seconds: float) -> AbstractAsyncContextManager[None]:
         return self._raised(ALONE, seconds)
@@ -117,7 +117,7 @@ class SqlWriteBarrier(DatedOnDatabase):
 
     @writes
     def _raise(self, connection: Connection, name: str, token: str, *, now: float, until: float) -> bool:
-        SQL.delete_expired(connection, now=now)
+        SQL.delete_expired_barriers(connection, now=now)
         owner = self._database.owners.name
         raised = SQL.insert_barrier(connection, name=name, token=token, owner=owner, until=until)
         if raised.rowcount == 1 and name == ALONE:

@@ -42,7 +42,7 @@ ON CONFLICT DO NOTHING;
 -- name: barrier_by_name
 SELECT token, owner FROM barriers WHERE name = :name;
 
--- name: delete_expired
+-- name: delete_expired_barriers
 DELETE FROM barriers WHERE until <= :now;
 
 -- name: insert_barrier

@@ -26,7 +26,16 @@ from dataclasses import dataclass
 from functools import partial
 
 from memory.adapters.sql import erased_users
-from memory.adapters.sql.database import OnDatabase, SqlDatabase, reading, reads, reads_now, writes, writing
+from memory.adapters.sql.database import (
+    DatedOnDatabase,
+    OnDatabase,
+    SqlDatabase,
+    reading,
+    reads,
+    reads_now,
+    writes,
+    writing,
+)
 from memory.adapters.sql.erasures import is_closed, note_writer
 from memory.adapters.sql.job_writer import CALL_SECONDS_MAX
 from memory.adapters.sql.profiles import become_stale
@@ -48,12 +57,11 @@ PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.002, 0.05  # between two checks of a he
 CHANGES_MAX = 1_000  # rows per user: a reader that is further behind loads everything
 
 
-class SqlUserLedger(OnDatabase):
+class SqlUserLedger(DatedOnDatabase):
     """`memory.ports.UserLedger` in an open `SqlDatabase`, which may be shared with the turn log."""
 
     def __init__(self, database: SqlDatabase, *, clock: Clock, wait_seconds: float = WAIT_SECONDS_MAX) -> None:
-        super().__init__(database)
-        self._clock = clock
+        super().__init__(database, clock=clock)
         self._wait_seconds = wait_seconds
 
     erase_epoch = reading(erased_users.erase_epoch)

@@ -5,8 +5,9 @@ turn has ended, with whose end it is written, or a second later.
 
 Notes are limited without counting: `position` and `user_position` grow by the bytes of each note, over all users and
 per user, so that notes beyond the limit are those with the lowest positions. A lost note costs a prefix-cache hit,
-never an answer. States of long conversations are limited per user, in total and in age. The state of a conversation is
-usually found among its newest keys; only otherwise are all of them looked up.
+never an answer. States of long conversations are limited per user, in total and in age; their `position` only grows, so
+that those below the limit are the oldest. The state of a conversation is usually found among its newest keys; only
+otherwise are all of them looked up.
 """
 
 from __future__ import annotations
@@ -148,13 +149,13 @@ class SqlCompactedStates(OnDatabase):
         if kept is None:  # the key has a state
             return
         SQL.delete_states_up_to(connection, position=kept[0] - STATES_MAX)
-        SQL.delete_older(connection, made_at=made_at - STATE_SECONDS_MAX)
-        SQL.delete_beyond_limit(connection, user_id=user_id, user_states_max=USER_STATES_MAX)
+        SQL.delete_older_states(connection, made_at=made_at - STATE_SECONDS_MAX)
+        SQL.delete_states_beyond_limit(connection, user_id=user_id, user_states_max=USER_STATES_MAX)
 
     @writes
     def drop(self, connection: Connection, user_id: str, *, now: float) -> None:
         SQL.forget_state_drops(connection, now=now - STATE_DROP_SECONDS)
-        SQL.note_drop(connection, user_id=user_id, now=now)
+        SQL.note_state_drop(connection, user_id=user_id, now=now)
         SQL.delete_states(connection, user_id=user_id)
 
 

@@ -50,10 +50,10 @@ ON CONFLICT DO NOTHING RETURNING position;
 -- name: delete_states_up_to
 DELETE FROM compacted_states WHERE position <= :position;
 
--- name: delete_older
+-- name: delete_older_states
 DELETE FROM compacted_states WHERE kept_at < :made_at;
 
--- name: delete_beyond_limit
+-- name: delete_states_beyond_limit
 DELETE
 FROM compacted_states
 WHERE user_id = :user_id AND position <=
@@ -62,7 +62,7 @@ WHERE user_id = :user_id AND position <=
 -- name: forget_state_drops
 DELETE FROM compacted_states_dropped WHERE dropped_at < :now;
 
--- name: note_drop
+-- name: note_state_drop
 INSERT INTO compacted_states_dropped (user_id, dropped_at) VALUES (:user_id, :now)
 ON CONFLICT (user_id) DO UPDATE SET dropped_at = excluded.dropped_at;
 

@@ -5,7 +5,7 @@ transactions met, one fails with 40001 and its job runs again, a bounded number 
 Reads see one snapshot (`REPEATABLE READ READ ONLY`) and never fail for that. Jobs that write
 run in one thread per process and in order (`job_writer`), so that only those of different processes meet.
 
-Its tables are made in an empty one, and migrated by `memproxy migrate`.
+The tables are made in an empty database, and migrated by `memproxy migrate`.
 """
 
 from __future__ import annotations

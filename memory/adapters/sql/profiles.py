@@ -30,7 +30,7 @@ class SqlProfiles(OnDatabase):
         found = {row[0]: profile_of(user_id, row) for row in rows}
         if not any(profile.lines for profile in found.values()):
             return found
-        written = SQL.written_since.column(connection, user_id=user_id)
+        written = set(SQL.written_since.column(connection, user_id=user_id))
         return {project_id: without_written(profile, written) for project_id, profile in found.items()}
 
     @reads

@@ -5,6 +5,7 @@ receipts, or those of a project, leaves one marker row with the time, which has 
 are not stored after it. Written in the background after the request; failures are not reported.
 
 Pages go by `ordinal` for one user, by `position` for all: both grow with each receipt, and are the cursors.
+Rows are decoded one after another until a page is full: what a note held stands in the body only.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from memory.adapters.sql.database import IN_PASSING_SECONDS, OnDatabase, SqlDatabase, reads, writes
+from memory.adapters.sql.database import IN_PASSING_SECONDS, DatedOnDatabase, OnDatabase, SqlDatabase, reads, writes
 from memory.adapters.sql.erased_users import was_erased_since
 from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.turns_rows import to_text
@@ -53,7 +54,7 @@ class ReceiptLimits:
 DEFAULT_RECEIPT_LIMITS = ReceiptLimits()
 
 
-class SqlReceipts(OnDatabase):
+class SqlReceipts(DatedOnDatabase):
     def __init__(
         self,
         database: SqlDatabase,
@@ -63,9 +64,8 @@ class SqlReceipts(OnDatabase):
         limits: ReceiptLimits = DEFAULT_RECEIPT_LIMITS,
     ) -> None:
         """`redact` removes secrets from the query before it is written; it runs in the writer's thread."""
-        super().__init__(database)
+        super().__init__(database, clock=clock)
         self._redact = redact
-        self._clock = clock
         self._limits = limits
 
     def keep(self, receipt: Receipt) -> None:

@@ -186,7 +186,7 @@ def _rewrite(connection: Connection, turn_id: str, ordinal: int, rewrite: Callab
 
 
 def _with_rewritten(stored: bytes, ordinal: int, rewrite: Callable[[str], str]) -> bytes:
-    """The messages of a turn (`turn_texts`), one of them rewritten; without a text it loses its role as well."""
+    """The messages of a turn (`turns_rows`), one of them rewritten; without a text it loses its role as well."""
     said = json.loads(to_text(stored))
     role, content, is_tool_traffic = said[ordinal]
     content = rewrite(content)

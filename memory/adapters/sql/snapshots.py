@@ -6,7 +6,7 @@ chat of each user time, nothing else. The least recently used go first. Users ar
 
 from __future__ import annotations
 
-from memory.adapters.sql.database import OnDatabase, SqlDatabase, reads_now, writes
+from memory.adapters.sql.database import DatedOnDatabase, SqlDatabase, reads_now, writes
 from memory.adapters.sql.statements import Connection, statements, user_hash
 from memory.ports import Clock
 
@@ -16,12 +16,11 @@ USED_AGAIN_SECONDS = 60.0  # precision of the time of last use: each update is a
 CHECKED_SHARE = 0.02  # of the limit: after so many bytes of its own a process looks at the sum of all
 
 
-class SqlSnapshots(OnDatabase):
+class SqlSnapshots(DatedOnDatabase):
     def __init__(self, database: SqlDatabase, *, bytes_max: int, clock: Clock) -> None:
         """`bytes_max`: of all snapshots together, about."""
-        super().__init__(database)
+        super().__init__(database, clock=clock)
         self._bytes_max = bytes_max
-        self._clock = clock
         self._unchecked = 0  # bytes that were written since the last look at the sum
 
     async def read(self, user_id: str) -> bytes | None:

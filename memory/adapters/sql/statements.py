@@ -1,4 +1,5 @@
-"""Named statements from `.sql` files: one text for both engines, which a reader can run, and one call for each.
+"""Named statements from `.sql` files: one text for both engines, which a reader can run, and one call for each; and
+values that are written for them.
 
     SQL = statements("turns_queue")                 # turns_queue.sql, next to this file
     SQL.held_lease(connection, window_id=…, token=…).fetchone()
@@ -113,4 +114,8 @@ def texts_in(file: str) -> dict[str, str]:
     """The statements of a file by name, without comments."""
     text = files("memory.adapters.sql").joinpath(f"{file}.sql").read_text(encoding="utf-8")
     named = (part.partition("\n") for part in text.split(NAME)[1:])
-    return {name: without_comments(body) for name, _, body in named}
+    found: dict[str, str] = {}
+    for name, _, body in named:
+        assert name not in found, f"{file}.sql has two statements of the name {name}"
+        found[name] = without_comments(body)
+    return found

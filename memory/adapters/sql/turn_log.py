@@ -14,7 +14,7 @@ from functools import partial
 
 from memory.adapters.sql import branch_positions, ledger, turn_effects, turns_queue, turns_upkeep
 from memory.adapters.sql.conversation_trees import SqlConversationTrees
-from memory.adapters.sql.database import OnDatabase, SqlDatabase, reading, reads, writes, writing
+from memory.adapters.sql.database import DatedOnDatabase, SqlDatabase, reading, reads, writes, writing
 from memory.adapters.sql.record_copies import SqlRecordCopies
 from memory.adapters.sql.recorded_messages import SqlRecordedMessages
 from memory.adapters.sql.recording_times import SqlRecordingTimes
@@ -41,12 +41,11 @@ SQL = statements("turn_log")
 PAGE_TURNS = 50  # read at a time from the record; a turn may have 2 MiB
 
 
-class SqlTurnLog(OnDatabase):
+class SqlTurnLog(DatedOnDatabase):
     """`memory.ports.TurnLog` in an open `SqlDatabase`, which may be shared with a ledger. Local disk only."""
 
     def __init__(self, database: SqlDatabase, *, clock: Clock) -> None:
-        super().__init__(database)
-        self._clock = clock
+        super().__init__(database, clock=clock)
         self.chains = SqlResponseChains(database)
         self.messages: RecordedMessages = SqlRecordedMessages(database, clock=clock)
         self.copies: RecordCopies = SqlRecordCopies(database, clock=clock)

@@ -1,5 +1,5 @@
 """Changes to the queue from outside of learning: processes die, users delete, operators inspect and decide. Urgency,
-and load shedding of waiting turns. Jobs on a connection.
+and load shedding of waiting turns; and what the holder of a lease reads beside its turns. Jobs on a connection.
 
 See `turns_queue` for their rules. None of them takes a lease or ends one as learnt. Examining a turn only changes when
 its session is due and its value: examining it twice, or never, loses nothing.
@@ -209,7 +209,7 @@ def _fresh(connection: Connection, seq: int, read: dict[int, Turn]) -> FreshTurn
 
 def _turn(connection: Connection, seq: int, read: dict[int, Turn]) -> Turn:
     if seq not in read:
-        row = SQL.turn_at(connection, seq=seq).fetchone()  # our own constant
+        row = SQL.turn_at(connection, seq=seq).fetchone()
         read[seq] = turn_of(row)
     return read[seq]
 

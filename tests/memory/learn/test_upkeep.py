@@ -62,9 +62,7 @@ class World:
         through = (faults or Faults()).around
         return Upkeep(
             memories=MemoryBank(through(self.store), through(self.ledger), EMBEDDER),
-            stores=request_stores(
-                through(self.notes), self.receipts, through(self.usage_counts), opt_outs=SqlOptOuts(self.database)
-            ),
+            stores=request_stores(through(self.notes), self.receipts, through(self.usage_counts)),
             telemetry=Telemetry(lambda: NOW, self.metrics),
             rules=rules or RetentionRules(),
             reflecting=self.reflecting,

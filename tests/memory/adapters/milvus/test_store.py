@@ -191,6 +191,14 @@ LIMIT = schema.EXACT_ROWS_MAX
 
 
 @pytest.mark.parametrize(
+    ("version", "kinds"), [("v2.3.5", ["Trie"]), ("v2.4.0", ["INVERTED"]), ("milvus_lite-3.2.2", [])]
+)
+def test_users_are_indexed_as_the_server_can_and_never_on_milvus_lite(version: str, kinds: list[str]) -> None:
+    made = schema.index(pymilvus, can=capabilities_of(version))
+    assert [one.index_type for one in made if one.field_name == "user_id"] == kinds
+
+
+@pytest.mark.parametrize(
     ("can", "rows", "kind"),
     [
         (SERVER, 0, "FLAT"),

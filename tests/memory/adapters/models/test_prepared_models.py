@@ -21,6 +21,7 @@ from memory.adapters.models.packaged_encoder import TOKEN_TABLE
 from memory.adapters.models.prepared_models import BLOCK, COMPLETE, ZERO, is_complete, made_once, packed_in_blocks
 from memory.adapters.models.reader_weights import prepared as prepared_reader
 from memory.adapters.models.recent_vectors import Prefixes
+from memory.adapters.models.statement_encoder import OnnxStatementEncoder
 from memory.errors import BadSetting
 from memory.learn.reading.labels import ACTS, ATTRIBUTE_NAMES, FRAMES
 from memory.recall.signals.classifier import SignalClassifier
@@ -104,6 +105,17 @@ def test_packaged_weights_that_are_missing_foreign_or_damaged_are_refused_with_h
 def test_a_folder_without_weights_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadSetting, match="no weights"):
         check_weights(tmp_path)
+
+
+@pytest.mark.full("exports a model with torch")
+def test_what_is_damaged_is_made_again_and_works(tmp_path: Path) -> None:
+    folder = tmp_path / f"reader-{reader_weights.version_of(WEIGHTS)}"
+    folder.mkdir()  # empty: an earlier release took that for prepared
+    assert prepared_reader(tmp_path, WEIGHTS) == folder
+    assert OnnxStatementEncoder(folder).judge(["I live in Leeds."], "")
+    made = {file: file.stat().st_mtime_ns for file in folder.iterdir()}
+    assert prepared_reader(tmp_path, WEIGHTS) == folder  # and costs nothing the second time
+    assert {file: file.stat().st_mtime_ns for file in folder.iterdir()} == made
 
 
 @pytest.mark.full("exports a model with torch")

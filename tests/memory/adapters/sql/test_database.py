@@ -85,6 +85,12 @@ async def test_what_is_posted_together_is_committed_together_and_in_order(databa
     assert database.commits == before + 1
 
 
+async def test_what_is_written_at_the_same_time_is_one_transaction(database: SqliteDatabase) -> None:
+    before = database.commits
+    await asyncio.gather(*(database.write(partial(tell, str(number))) for number in range(20)))
+    assert database.commits == before + 1
+
+
 async def test_a_write_behind_more_than_a_batch_is_committed_when_it_returns(database: SqliteDatabase) -> None:
     before = [str(number) for number in range(BATCH_JOBS_MAX + 40)]
     for number in before:
