@@ -9,7 +9,8 @@ from msgspec import Meta
 
 from memory.api.memory_views import GivenText, GivenTime
 from memory.api.receipts import NotedMemory
-from memory.api.views import TimeText, time_of, view_of
+from memory.api.times import TimeText, time_of
+from memory.api.views import view_of
 from memory.model import MessageDirection, Party, PartyType, RecordedMessage, Session, SessionSummary, Visibility
 from memory.model.recorded import AbandonedBranch
 from memory.service.conversations import KEEP_LAST_MAX, GivenNote, NewMessage

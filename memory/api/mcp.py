@@ -43,7 +43,7 @@ from memory.api.guards import (
     refuse_without_bounds,
 )
 from memory.api.identity import Access, Caller, refuse_unredacted
-from memory.api.views import time_text
+from memory.api.times import time_text
 from memory.errors import BadInput, Conflict, Unavailable
 from memory.model import MEMORY_TYPES, NO_ATTRIBUTE, Candidate, Memory, RequestOptions, Scope
 from memory.model.claim_filters import ClaimFilter

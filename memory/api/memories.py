@@ -26,7 +26,7 @@ from memory.api.operations import (
     TheLibrary,
     operation,
 )
-from memory.api.views import time_of
+from memory.api.times import time_of
 from memory.errors import BadInput
 from memory.model import Memory, MemoryStatus, RequestOptions, Scope
 from memory.model.claim_filters import FILTER_CHARACTERS_MAX, ClaimFilter

@@ -8,7 +8,8 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from memory.api.views import TimeText, time_of, view_of
+from memory.api.times import TimeText, time_of
+from memory.api.views import view_of
 from memory.model import CATEGORIES, MEMORY_TYPES, Candidate, Memory, MemoryStatus, Trust
 from memory.model.claim_filters import FILTER_CHARACTERS_MAX, ClaimFilter
 from memory.model.memories import MemoryVisibility, facts_together

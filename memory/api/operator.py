@@ -13,7 +13,8 @@ from litestar import Controller, get, post
 from litestar.params import FromQuery, JSONBody, QueryParameter
 
 from memory.api.operations import OPERATES, PathId, TheLibrary, operation
-from memory.api.views import TimeText, time_text, view_of
+from memory.api.times import TimeText, time_text
+from memory.api.views import view_of
 from memory.errors import NotFound
 from memory.model import CandidateVerdict, RecallStatus, Receipt
 from memory.model.evaluation_reports import ReportHead

@@ -25,7 +25,7 @@ from memory.api.operations import (
     TheLibrary,
     operation,
 )
-from memory.api.views import TimeText, time_text
+from memory.api.times import TimeText, time_text
 from memory.errors import NotFound
 from memory.model.projects import Invitation, ProjectAccess, ProjectMember, ProjectRole, Tenancy
 from memory.service.library import PAGE_MEMORIES_MAX, Library

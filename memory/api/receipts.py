@@ -9,7 +9,8 @@ from litestar import Controller, get
 from litestar.params import FromQuery, QueryParameter
 
 from memory.api.operations import READS, PathId, TheCaller, TheLibrary, operation
-from memory.api.views import TimeText, time_text, view_of
+from memory.api.times import TimeText, time_text
+from memory.api.views import view_of
 from memory.model import CandidateVerdict, RecallStatus, Receipt
 from memory.service.requests import ExplainedReceipt
 

@@ -112,7 +112,7 @@ def framework_app(library: Library, callers: Callers, routes: Sequence[ASGIRoute
 
 
 async def name_methods(message: Message, scope: Scope) -> None:
-    """For `before_send` of the framework."""
+    """All methods of the path, in an answer to OPTIONS: of several handlers the framework names those of one."""
     if message["type"] == "http.response.start" and scope.get("method") == "OPTIONS" and message["status"] < 400:
         routes = [route for route in scope["litestar_app"].routes if isinstance(route, HTTPRoute)]
         methods = {name for route in routes if route.path_format == scope["path_template"] for name in route.methods}

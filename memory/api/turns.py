@@ -19,7 +19,7 @@ from memory.api.operations import (
     TheLibrary,
     operation,
 )
-from memory.api.views import TimeText, time_of, time_text_or_none, utc_offset_of
+from memory.api.times import TimeText, time_of, time_text_or_none, utc_offset_of
 from memory.errors import BadInput
 from memory.model import Scope
 

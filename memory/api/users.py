@@ -23,7 +23,8 @@ from memory.api.operations import (
     TheLibrary,
     operation,
 )
-from memory.api.views import TimeText, time_text_or_none, view_of
+from memory.api.times import TimeText, time_text_or_none
+from memory.api.views import view_of
 from memory.errors import BadInput
 from memory.model.erasures import ErasureRecord
 

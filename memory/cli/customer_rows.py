@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from memory.api.views import time_of
+from memory.api.times import time_of
 from memory.cli.customer_columns import ColumnOptions
 from memory.cli.memory_rows import MemoryRow, RowProblems
 from memory.errors import BadInput

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from memory.api.views import time_of
+from memory.api.times import time_of
 from memory.cli.memory_rows import MemoryRow, RowProblems
 from memory.errors import BadInput
 from memory.service.requests import NewMemory

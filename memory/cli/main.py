@@ -268,7 +268,7 @@ def turns(
     as_json: JsonOption = False,
 ) -> None:
     """Show the conversation record of a user, oldest first."""
-    from memory.api.views import time_text
+    from memory.api.times import time_text
 
     async def collect(library: Library) -> list[Turn]:
         return [turn async for turn in library.turns(user, session)]
@@ -292,7 +292,7 @@ AllOption: TypeAlias = Annotated[bool, Option("--all", help="All dead letters.")
 @command(dlq, "list")
 def dlq_list(*, config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """Show the dead letters, each with the reason of its last failure."""
-    from memory.api.views import time_text
+    from memory.api.times import time_text
 
     async def collect(library: Library) -> list[DeadLetter]:
         return await library.operator.dead_letters(limit=DEAD_LETTERS_MAX)

@@ -136,7 +136,7 @@ def share(hits: int, total: int) -> IntervalEstimate:
 
 
 def share_difference(one: tuple[int, int], other: tuple[int, int]) -> IntervalEstimate:
-    """The share of `one` minus that of `other`, each `(hits, total)`: by Newcombe, from both Wilson"""
+    """The share of `one` minus that of `other`, each `(hits, total)`: by Newcombe, from both Wilson intervals."""
     first, second = share(*one), share(*other)
     if first.value is None or second.value is None:
         return IntervalEstimate()

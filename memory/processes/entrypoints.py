@@ -86,7 +86,8 @@ def _scheduled(parts: Parts, upkeep: Upkeep, until: asyncio.Event) -> Iterator[C
         ).run(until)
     if keep_days:
         record = parts.state.turn_log.messages
-        yield _every(EXPIRY_SECONDS, lambda: delete_expired(record, before=SYSTEM_CLOCK() - keep_days * DAY), until)
+        expire = partial(delete_expired, record, clock=SYSTEM_CLOCK, keep_seconds=keep_days * DAY)
+        yield _every(EXPIRY_SECONDS, expire, until)
 
 
 def _derivations(

@@ -6,10 +6,10 @@ forgets what is based on it, unless the caller asks to keep the memories.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from memory.errors import BadInput, NotFound
+from memory.errors import BadInput, NotFound, Unavailable
 from memory.model import (
     MessageDirection,
     MessageFilter,
@@ -23,10 +23,9 @@ from memory.model import (
     is_valid_id,
 )
 from memory.model.recorded import ID_OF_TURN, TRACE_CHARACTERS_MAX, AbandonedBranch
-from memory.ports import MessagePage, SessionPage, Trimming
+from memory.ports import MemoryStore, MessagePage, SessionPage, SessionSummaries, Trimming
 from memory.ports.paging import all_pages
 from memory.runtime.offload import run_offloaded
-from memory.service.memory_scan import noted_contents
 from memory.service.requests import time_said
 from memory.service.service_parts import ServiceParts
 
@@ -275,3 +274,16 @@ def _checked_party(party: Party, scope: Scope) -> Party:
     if party.type is PartyType.AGENT and not is_valid_id(party.name):
         raise BadInput("an agent has an id of 1-256 bytes of UTF-8 without control characters")
     return party
+
+
+async def noted_contents(
+    store: MemoryStore, summaries: SessionSummaries, user_id: str, ids: Collection[str]
+) -> dict[str, str]:
+    """Of memories and current summaries, by id; of no memories while the store is down. Raises `Unavailable`."""
+    try:
+        records = await store.get(user_id, sorted(ids)) if ids else []
+    except Unavailable:  # a note may be about this very outage, and messages can be shown all the same
+        records = []
+    current = await summaries.get(user_id, ids) if ids else []
+    texts = {one.id: f"{one.title}: {one.text}" if one.text else one.title for one in current}
+    return texts | {record.memory.id: record.memory.content for record in records}

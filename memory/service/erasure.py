@@ -28,7 +28,7 @@ from memory.service.shared_rows import SharedRows
 from memory.service.summary_exclusions import SummaryExclusions, WithdrawnSummaries
 
 DELETE_BATCH = 200  # rows deleted in one step, before which the user's lock is renewed: well within its expiry
-TURNS_AT_ONCE = 100  # under one hold of the user's lock: nine possible rows with raw words each
+TURNS_AT_ONCE = 100  # under one hold of the user's lock: 25 possible rows with raw words each
 
 
 @dataclass(frozen=True, slots=True)

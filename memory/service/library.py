@@ -30,12 +30,12 @@ from memory.model.erasures import ErasureRecord
 from memory.model.memories import MemoryVisibility
 from memory.ports import Backlog, MemoryBank, MemoryFilter, Page, ReceiptPage, RequestStores
 from memory.runtime.tracing import SpanName
-from memory.service.conversations import Conversations
+from memory.service.conversations import Conversations, noted_contents
 from memory.service.erasure import SourceForgotten
 from memory.service.idempotency import NewId, RepeatableCalls
 from memory.service.locked_writes import same_or_new, write_rows
 from memory.service.memory_edits import MemoryEdits
-from memory.service.memory_scan import chosen_page, noted_contents, own_record
+from memory.service.memory_scan import chosen_page, own_record
 from memory.service.operator import OperatorService, OperatorSources
 from memory.service.profiles import ProfileService
 from memory.service.redacted_input import imported_turns, redacted_edit, redacted_items

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from typing import TypeVar
 
-from memory.errors import NotFound, Unavailable
+from memory.errors import NotFound
 from memory.model import Memory, Record, is_valid_id
 from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
 from memory.model.memories import refuse_changed
-from memory.ports import LedgerWrite, MemoryFilter, MemoryStore, Page, SessionSummaries
+from memory.ports import LedgerWrite, MemoryFilter, MemoryStore, Page
 
 Item = TypeVar("Item")
 
@@ -65,16 +65,3 @@ async def chosen_page(
         if not cursor or len(found) >= limit:
             break
     return Page(tuple(found), cursor)
-
-
-async def noted_contents(
-    store: MemoryStore, summaries: SessionSummaries, user_id: str, ids: Collection[str]
-) -> dict[str, str]:
-    """Of memories and current summaries, by id; of no memories while the store is down. Raises `Unavailable`."""
-    try:
-        records = await store.get(user_id, sorted(ids)) if ids else []
-    except Unavailable:  # a note may be about this very outage, and messages can be shown all the same
-        records = []
-    current = await summaries.get(user_id, ids) if ids else []
-    texts = {one.id: f"{one.title}: {one.text}" if one.text else one.title for one in current}
-    return texts | {record.memory.id: record.memory.content for record in records}

@@ -238,7 +238,9 @@ def _own_part(profile: Profile) -> OwnProfile:
 
 
 class ProfileRefresher:
-    """Any number of processes may run one: they only repeat each other's work."""
+    """It never fails, never delays learning, and never logs content. Any number of processes may run one: they only
+    repeat each other's work.
+    """
 
     def __init__(self, *, memories: MemoryBank, profiles: Profiles, tokens: Tokens, telemetry: Telemetry) -> None:
         self._builder = ProfileBuilder(memories=memories, profiles=profiles, clock=telemetry.clock, tokens=tokens)

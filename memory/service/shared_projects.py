@@ -51,7 +51,10 @@ class SharedProjects:
         return await self.memories.edit(user_id, memory_id, edit, expected=expected)
 
     async def forget_user(self, user_id: str, project_id: str) -> int:
-        """What the user authored in projects of that id, also after they left; "": in all, and the user leaves them."""
+        """What the user authored in projects of that id, also after they left; "": in all, and the user leaves them.
+
+        Returns how many memories.
+        """
         if not project_id:
             await self.membership.leave_all(user_id)  # first: whoever has left shares nothing more
         return await self.rows.forget_authored(user_id, project_id=project_id)

@@ -24,7 +24,7 @@ ROWS_AT_ONCE = 200  # deleted in one step, before which the lock is renewed
 
 
 class SharedRows:
-    """Methods raise `Unavailable` or `Conflict`; each may be repeated safely."""
+    """Methods raise `NotFound`, `Unavailable` or `Conflict`; each may be repeated safely."""
 
     def __init__(self, memories: MemoryBank, stores: RequestStores, *, clock: Clock) -> None:
         self._store = memories.store

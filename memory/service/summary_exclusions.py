@@ -84,7 +84,11 @@ def _saying(turns: Iterable[SaidTurn], says: Callable[[str], bool]) -> list[str]
 
 
 class WithdrawnSummaries:
-    """Methods raise `Unavailable`. Several processes may run it: they only repeat each other's work."""
+    """Drops the notes that hold summaries which are gone. Whoever forgets does it at once; a worker does it for all
+    other changes of turns, whether or not summaries are still made. Interrupted anywhere, it is repeated.
+
+    Methods raise `Unavailable`. Several processes may run it: they only repeat each other's work.
+    """
 
     def __init__(self, *, summaries: SessionSummaries, notes: NoteBook, clock: Clock) -> None:
         self._summaries = summaries

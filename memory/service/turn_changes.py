@@ -61,7 +61,7 @@ class TurnChanges:
             await self._drop_notes(user_id, withdrawn)
             records = await self._store.get(user_id, [row.id for row in changed]) if changed else []
             await rewrite_rows(self._store, held, user_id, changed, records)  # at once: they depend on each other
-            # they do not come back with the branch: what the user chose to say is what was said instead
+            # They do not come back with the branch: what the user chose to say is what was said instead
             await self._delete_rows(user_id, [turn.turn_id for turn in shift.abandoned])
         await self._drop_notes(user_id, withdrawn)  # a request in progress may have stored a note of them meanwhile
         await self._trees.settle(user_id, shift)
@@ -102,7 +102,7 @@ class UserBackOff:
         Raises the error of the first user for whom it fails; the next calls leave that user out for a while.
         """
         while user_id := await next_user(without=self.waiting()):
-            self.begin(user_id)
+            self.begin(user_id)  # before it is tried, so that any failure counts, also one that ends the round
             await work(user_id)
             self._pauses.pop(user_id, None)
 

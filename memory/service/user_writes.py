@@ -1,8 +1,8 @@
 """What a caller stores for a user: under the user's lock, and neither after an opt-out nor after an erasure.
 
 While an opt-out lasts, memory is neither used for the user nor extended, by whatever way; what is stored stays until it
-is forgotten. Erasing a user keeps their opt-out, as a digest of their id. A call takes a while: if the user is erased
-meanwhile, what it brings belongs to the erase epoch that ended.
+is forgotten, and can be listed, corrected and exported meanwhile. Erasing a user keeps their opt-out, as a digest of
+their id. A call takes a while: if the user is erased meanwhile, what it brings belongs to the erase epoch that ended.
 """
 
 from __future__ import annotations

@@ -5,18 +5,19 @@ from __future__ import annotations
 import structlog
 
 from memory.errors import Unavailable
-from memory.ports import RecordedMessages
+from memory.ports import Clock, RecordedMessages
 
 EXPIRED_AT_ONCE = 200  # turns, and messages, deleted in one transaction: others wait a few milliseconds
 
 log = structlog.get_logger(__name__)
 
 
-async def delete_expired(record: RecordedMessages, *, before: float) -> int:
-    """Turns and messages that are older, as far as the turn log is available. Returns how many. Any number of workers
-    may do it.
+async def delete_expired(record: RecordedMessages, *, clock: Clock, keep_seconds: float) -> int:
+    """Turns and messages that are older than `keep_seconds`, as far as the turn log is available. Returns how many.
+
+    Any number of workers may do it.
     """
-    expired = 0
+    before, expired = clock() - keep_seconds, 0
     try:
         while found := await record.expire(before=before, limit=EXPIRED_AT_ONCE):
             expired += found

@@ -1,6 +1,6 @@
 """Storage of memories, vectors and turns, and limits of what is stored besides memories.
 
-The adapters take their defaults from here, so that each number is defined once.
+The adapters take their defaults of the latter from here, so that each number is defined once.
 """
 
 from __future__ import annotations

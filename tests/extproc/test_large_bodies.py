@@ -14,9 +14,9 @@ from extproc.large_bodies import (
     BYTES_PER_SECOND_MIN,
     LOOK_SECONDS,
     MORE_SECONDS_MAX,
-    PATIENCE_SECONDS,
     REST_SECONDS_MAX,
     RESTS,
+    UPLOAD_PATIENCE_SECONDS,
     WAIT_SECONDS_MAX,
     WAITING_MAX,
     LargeBodies,
@@ -106,7 +106,7 @@ async def test_one_that_gives_up_while_it_waits_leaves_its_place() -> None:
 # Slow uploads
 
 
-LONG = PATIENCE_SECONDS + 3 * LOOK_SECONDS
+LONG = UPLOAD_PATIENCE_SECONDS + 3 * LOOK_SECONDS
 
 
 async def upload(uploads: Uploads, *, seconds: float = 60.0, work: float = 0.0, length: int = 0) -> str:
@@ -124,7 +124,7 @@ async def upload(uploads: Uploads, *, seconds: float = 60.0, work: float = 0.0, 
 async def test_slow_uploads_give_up_their_slots_where_most_are_taken_even_if_nobody_else_comes() -> None:
     uploads = Uploads(4)
     assert await asyncio.gather(*(upload(uploads) for _ in range(3))) == ["given up"] * 3
-    assert PATIENCE_SECONDS <= now() <= PATIENCE_SECONDS + LOOK_SECONDS
+    assert UPLOAD_PATIENCE_SECONDS <= now() <= UPLOAD_PATIENCE_SECONDS + LOOK_SECONDS
 
 
 @in_virtual_time
@@ -147,7 +147,7 @@ async def test_a_long_body_has_the_time_of_its_bytes_and_no_more() -> None:
 async def test_what_a_client_announces_and_never_sends_keeps_no_place_for_long() -> None:
     uploads = Uploads(4)
     assert await asyncio.gather(*(upload(uploads, length=1 << 25) for _ in range(3))) == ["given up"] * 3
-    assert now() <= PATIENCE_SECONDS + MORE_SECONDS_MAX + LOOK_SECONDS
+    assert now() <= UPLOAD_PATIENCE_SECONDS + MORE_SECONDS_MAX + LOOK_SECONDS
 
 
 @in_virtual_time

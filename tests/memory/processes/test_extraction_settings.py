@@ -251,7 +251,7 @@ async def written_by(model: ExaminedModel) -> str:
 
 
 async def test_a_model_writes_from_when_it_has_passed_until_its_result_is_gone(
-    tmp_path: Path, server: FakeModelServer, results: ExamResults, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, server: FakeModelServer, results: ExamResults, clock: ManualClock
 ) -> None:
     settings = settings_with(tmp_path, server.url, model={}, priority=7)
     async with model_of(settings, results) as model:
@@ -263,7 +263,6 @@ async def test_a_model_writes_from_when_it_has_passed_until_its_result_is_gone(
             with pytest.raises(Unavailable):
                 await written_by(model)
         assert server.asked == []
-        monkeypatch.setattr(reader_parts, "CHECK_SECONDS", 0.0)
         model._check_at = 0.0
         assert (await written_by(model), model.name) == (SAID, "m")
         clock.now += 365 * 86_400.0

@@ -26,7 +26,7 @@ from memory.learn.readers import Readers
 from memory.model import Message, PastNote, Scope, SessionSummary, Turn, TurnStatus
 from memory.ports import LearnDue
 from memory.processes import entrypoints
-from memory.processes.background_parts import compactor_of, summarizer_of
+from memory.processes.background_parts import compactor_of, open_upkeep, summarizer_of
 from memory.processes.composition import Parts, open_parts_on
 from memory.processes.erasure_parts import open_file_rewriter
 from memory.processes.from_settings import vector_origin
@@ -107,6 +107,34 @@ async def test_switched_off_those_that_exist_are_not_recalled_withdrawn_ones_lea
                 await asyncio.sleep(0.02)
             until.set()
         assert await state.summaries.of_session("ann", "s1") is None
+
+
+async def test_a_worker_summarises_sessions_that_are_over_and_deletes_what_the_record_kept_for_long(
+    tmp_path: Path,
+) -> None:
+    """Each beside the other loops of a worker, until told to stop."""
+    async with opened(tmp_path, turn_log={"keep_days": 1.0}, life={"every_hours": 0.0}) as parts:
+        await learnt(parts, *BOAT)
+        parts.telemetry.clock.now += 3 * 3600  # type: ignore[attr-defined]
+        now, log = entrypoints.SYSTEM_CLOCK(), parts.state.turn_log
+        await log.append(Turn("fresh", Scope("bob"), now, (Message("user", "Hi."),), TurnStatus.CLOSED))
+        until = asyncio.Event()
+        async with (
+            open_file_rewriter(parts) as rewriter,
+            open_upkeep(parts, reader=Readers(PlainReader()).ready) as upkeep,
+            asyncio.timeout(20),
+            asyncio.TaskGroup() as group,
+        ):
+            for work in entrypoints._derivations(parts, Readers(PlainReader()), rewriter, until):
+                group.create_task(work)
+            while await parts.state.summaries.of_session("ann", "s1") is None:
+                await asyncio.sleep(0.02)
+            for work in entrypoints._scheduled(parts, upkeep, until):
+                group.create_task(work)
+            while [turn async for turn in log.turns("ann")]:
+                await asyncio.sleep(0.02)
+            until.set()
+        assert [turn.id async for turn in log.turns("bob")] == ["fresh"]
 
 
 # With a chat model

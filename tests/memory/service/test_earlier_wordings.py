@@ -15,6 +15,7 @@ from memory.adapters.row_codec import JSON_BYTES_MAX
 from memory.errors import BadInput
 from memory.model import Evidence, Memory, MemoryStatus, Message, Scope
 from memory.model.raw_words import raw_row_ids
+from memory.model.withdrawn import Withdrawn, with_withdrawn
 from memory.model.wordings import (
     WORDINGS,
     WORDINGS_BYTES_MAX,
@@ -222,6 +223,8 @@ def test_what_is_forgotten_stands_in_no_other_fact() -> None:
     left = narrowed(eaten, by_turn([SCARF]), now=9.0)
     assert (left.content, left.evidence[0].quote, left.updated_at) == ("which my dog ate", "which my dog ate", 9.0)
     assert narrowed(eaten, by_turn([ate("x", turn_id="t2")]), now=9.0) is eaten
+    abandoned = with_withdrawn(replace(SCARF, evidence=()), Withdrawn(SCARF.evidence))
+    assert narrowed(eaten, by_turn([abandoned]), now=9.0) == left
 
 
 def test_a_fact_takes_nothing_along_from_itself() -> None:

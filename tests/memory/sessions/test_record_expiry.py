@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 from recorded import added, learn_all, texts
-from turn_logs import START, sqlite_deployment, tell
+from turn_logs import sqlite_deployment, tell
 
 from memory.errors import Unavailable
 from memory.sessions.record_expiry import EXPIRED_AT_ONCE, delete_expired
+
+DAY = 86_400.0
 
 
 async def test_what_is_older_goes_in_batches_and_the_rest_stays(
@@ -22,13 +25,15 @@ async def test_what_is_older_goes_in_batches_and_the_rest_stays(
         await tell(log, "learnt")
         await learn_all(log)
         await tell(log, "waits")
-        deployment.clock.now += 5
+        expire = partial(delete_expired, log.messages, clock=deployment.clock, keep_seconds=DAY)
+        deployment.clock.now += DAY
         await log.messages.add("ann", [added("fresh")])
-        assert await delete_expired(log.messages, before=START) == 0
+        assert await expire() == 0
+        deployment.clock.now += 1
         with monkeypatch.context() as outage:
             outage.setattr(log.messages, "expire", is_down)
-            assert await delete_expired(log.messages, before=START + 1) == 0
-        assert await delete_expired(log.messages, before=START + 1) == 2 * EXPIRED_AT_ONCE + 2
+            assert await expire() == 0
+        assert await expire() == 2 * EXPIRED_AT_ONCE + 2
         assert sorted(await texts(log)) == ["answer to waits", "text of fresh", "words of waits"]
 
 
