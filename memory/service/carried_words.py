@@ -8,6 +8,7 @@ from dataclasses import replace
 from memory.language.restating import as_typed
 from memory.model import Evidence, Memory
 from memory.model.days import without_days
+from memory.model.withdrawn import all_evidence
 
 
 def without_carried(memory: Memory, gone: Iterable[Memory]) -> Memory:
@@ -15,9 +16,8 @@ def without_carried(memory: Memory, gone: Iterable[Memory]) -> Memory:
     if not memory.evidence:
         return memory
     turns = {one.turn_id for one in memory.evidence}
-    of_turn = [
-        other.evidence[0] for other in gone if other.id != memory.id and turns & {e.turn_id for e in other.evidence}
-    ]
+    others = (all_evidence(other) for other in gone if other.id != memory.id)
+    of_turn = [quoted[0] for quoted in others if turns & {one.turn_id for one in quoted}]
     content = without_carried_words(memory.content, memory.evidence[0], of_turn)
     return memory if content == memory.content else replace(memory, content=content)
 
