@@ -4,7 +4,8 @@
     python bench/reader/train_pairs.py --holdout 0.2  # without a fifth of pairs/ and cards/, and scored on it as well
 
 The encoder stays as it is, so nothing changes in how messages are read: its hidden states are computed once for every
-pair, in 8 bits, as production sees them, and two small layers are trained on them. Seeded.
+pair, in 8 bits, as production sees them, and two small layers are trained on them, once for each seed: what is kept
+is the mean of their logits, since single pairs near the bar fall either way in one training.
 
 Scored on the users of changes/ and pairs/ on whom nothing is trained.
 
@@ -49,6 +50,7 @@ ORDER_WEIGHT = 0.5  # of a fact and an order to forget, most of which do not bel
 COMPETITION_SHARE, COMPETING_AT_ONCE = 0.6, 8  # of the loss of what a user says later, whose facts compete, in a step
 CARD_WEIGHT = 0.5  # of a pair of a card, whose wordings are alike
 WIDTH, DROPOUT, DROPOUT_INPUT = 128, 0.3, 0.09
+SEEDS = (0, 1, 2)
 EPOCHS, BATCH, RATE, DECAY, SMOOTHING = 12, 128, 3e-3, 0.02, 0.02
 BARS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8)  # shares of "replaces" from which a pair counts as a change
 
@@ -114,6 +116,19 @@ def trained(
 
 
 @torch.no_grad()
+def mean_of(nets: Sequence[nn.Sequential]) -> nn.Sequential:
+    """Two layers, as wide as those of all together, that give the mean of their logits."""
+    inner, outer = ([net[place] for net in nets] for place in (1, 4))
+    sides = nn.Linear(inner[0].in_features, sum(layer.out_features for layer in inner))
+    pair = nn.Linear(sides.out_features, len(PAIR_RELATIONS))
+    sides.weight.copy_(torch.cat([layer.weight for layer in inner]))
+    sides.bias.copy_(torch.cat([layer.bias for layer in inner]))
+    pair.weight.copy_(torch.cat([layer.weight for layer in outer], dim=1) / len(nets))
+    pair.bias.copy_(torch.stack([layer.bias for layer in outer]).mean(0))
+    return nn.Sequential(sides, nn.ReLU(), pair)
+
+
+@torch.no_grad()
 def scored(net: nn.Sequential, inputs: Floats, labels: Sequence[int]) -> Iterator[str]:
     """How many changes are seen at each bar, and how many of the other pairs are taken for one."""
     shares = net(torch.from_numpy(inputs)).softmax(-1).numpy()
@@ -129,13 +144,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--weights", type=Path, default=WEIGHTS)
     parser.add_argument("--holdout", type=float, default=0.0, help="share of the older statements, and of the cards")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS, metavar="N", help="one training for each")
     given = parser.parse_args()
     models = from_process(None, {}).models_path
-    chats, rng = list(corpus.pairs(PAIRS_FOLDER)), random.Random(given.seed)
+    chats, rng = list(corpus.pairs(PAIRS_FOLDER)), random.Random(given.seeds[0])
     olders = sorted({pair.older for pair in chats})
     held = frozenset(rng.sample(olders, int(len(olders) * given.holdout)))
-    standing = [*standing_together(corpus.all_messages()), *near_statements(given.seed, models)]
+    standing = [*standing_together(corpus.all_messages()), *near_statements(given.seeds[0], models)]
     facts = list(corpus.cards())
     held_facts = frozenset(rng.sample(range(len(facts)), int(len(facts) * given.holdout)))
     seen = [(pair, 1.0) for pair in corpus.written_pairs()]
@@ -157,25 +172,21 @@ def main() -> None:
             sides = pool.map(lambda pair: encoder.sides(pair.older, pair.newer), pairs)
             return np.stack(list(track(sides, description="encoding pairs", total=len(pairs))))
 
-    net = trained(
-        inputs_of([pair for pair, _ in seen]),
-        [PAIR_RELATIONS.index(pair.relation) for pair, _ in seen],
-        [weight for _, weight in seen],
-        competing,
-        seed=given.seed,
-    )
+    inputs, weights = inputs_of([pair for pair, _ in seen]), [weight for _, weight in seen]
+    labels = [PAIR_RELATIONS.index(pair.relation) for pair, _ in seen]
+    net = mean_of([trained(inputs, labels, weights, competing, seed=seed) for seed in given.seeds])
     changing = [*corpus.users(CHANGES_FOLDER), *corpus.users(PAIRS_FOLDER)]
     of_changes = [pair for user in changing if user.is_kept_out for pair in user.pairs()]
     of_chats = [pair for pair in chats if pair.older in held]
     of_cards = [pair for n in sorted(held_facts) for pair in facts[n].pairs]
     for name, kept_out in (("changes/", of_changes), ("pairs/", of_chats), ("cards/", of_cards)):
         if kept_out:
-            labels = [PAIR_RELATIONS.index(pair.relation) for pair in kept_out]
-            print(name, *scored(net, inputs_of(kept_out), labels), sep="\n")
+            wanted = [PAIR_RELATIONS.index(pair.relation) for pair in kept_out]
+            print(name, *scored(net, inputs_of(kept_out), wanted), sep="\n")
     if not held:
-        layers = {"sides": net[1], "pair": net[4]}
+        layers = {"sides": net[0], "pair": net[2]}
         arrays = {name: (one.weight.detach().numpy(), one.bias.detach().numpy()) for name, one in layers.items()}
-        save(arrays, given.weights, pairs=fingerprint(PAIRS_FOLDER), pairs_seed=given.seed)
+        save(arrays, given.weights, pairs=fingerprint(PAIRS_FOLDER), pairs_seeds=given.seeds)
 
 
 if __name__ == "__main__":

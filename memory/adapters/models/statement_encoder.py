@@ -37,6 +37,7 @@ from memory.learn.reading.labels import (
 from memory.model import Vector
 
 STRETCH_MIN = 0.5  # probability of a token's label
+OUTSIDE_MIN = 0.6  # share with which a word is of no clause: two halves of one are worse than a word too many
 BEGINS_MIN, BEGINS_AGAIN_MIN = 0.6, 0.1  # share with which a word begins a clause: right behind one, after a gap
 CLAUSE_LETTERS_MIN = 4  # of a clause; a character of a script without spaces counts as two
 FIRST_UNSPACED = "\u2e80"  # from which on scripts are written without spaces, but for Hangul, whose words are short
@@ -191,8 +192,8 @@ def _clauses(shares: Floats, offsets: Sequence[tuple[int, int]], text: str) -> l
     found: list[tuple[int, int]] = []
     words = _words(offsets, text)
     for first, stop in words:
-        outside, begins, inside = shares[first:stop].mean(axis=0)
-        if outside > begins + inside:
+        outside, begins, _ = shares[first:stop].mean(axis=0)
+        if outside > OUTSIDE_MIN:
             continue
         least = BEGINS_MIN if found and found[-1][1] == first else BEGINS_AGAIN_MIN
         if found and (begins < least or not _says_something(text, offsets, found[-1])):

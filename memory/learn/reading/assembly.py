@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import log2
 
 from memory.language import bare_reply, is_asked, is_denied
 from memory.language.dates import period
@@ -35,9 +34,7 @@ from memory.model import (
     is_single_valued,
 )
 
-KEPT_SHARE_MIN = 0.6  # sum over the acts that leave a memory, in a message of one sentence
-KEPT_SHARE_STEP = 0.08  # added each time the length of the message doubles: each sentence may be a mistake
-KEPT_SHARE_MAX = 0.8  # these three balance precision and coverage on development data
+KEPT_SHARE_MIN = 0.6  # sum over the acts that leave a memory; balances precision and coverage on development data
 LEANING_QUESTION_MIN = 0.999  # of a question that cannot be understood alone: it has nothing to state
 QUESTION_SHARE_MIN = 0.9  # of a question that states something: "what did I say about my guitar?" names its topic
 ASKED_SHARE_MIN = 0.5  # of an act that changes memories
@@ -94,7 +91,6 @@ class _Part:
 def claims_of(reading: JudgedMessage) -> list[Claim]:
     """In the order said."""
     found: list[Claim] = []
-    kept_bar = _kept_bar(sum(unit.is_own for unit in reading.units))
     for index, unit in enumerate(reading.units):
         is_word = sum(character.isalnum() for character in unit.text) >= LETTERS_MIN
         parts = _parts(reading, index) if unit.is_own and is_word else []
@@ -102,7 +98,7 @@ def claims_of(reading: JudgedMessage) -> list[Claim]:
             has_value = any(
                 part.start <= one.start and one.end <= part.end for one in reading.judgements[index].stretches
             )
-            act, share, bar = _act_of(part.labels, kept_bar, has_value=has_value, is_asked=_is_asked(reading, part))
+            act, share, bar = _act_of(part.labels, has_value=has_value, is_asked=_is_asked(reading, part))
             share = share if act is Act.INSTRUCT else min(share, part.most)
             if share >= min(bar, PROPOSED_SHARE_MIN):
                 claim = _claim(reading, part, act, _confidence(share, bar))
@@ -178,10 +174,6 @@ def _sentence_before(reading: JudgedMessage, index: int) -> str:
     return ""
 
 
-def _kept_bar(own_units: int) -> float:
-    return min(KEPT_SHARE_MAX, KEPT_SHARE_MIN + KEPT_SHARE_STEP * log2(max(1, own_units)))
-
-
 def _is_asked(reading: JudgedMessage, part: _Part) -> bool:
     """Whether the part is what its sentence asks: "I'm coeliac, where do I find pizza?" states something first."""
     text, clauses = reading.units[part.index].text, reading.judgements[part.index].clauses
@@ -189,9 +181,7 @@ def _is_asked(reading: JudgedMessage, part: _Part) -> bool:
     return is_asked(text) and size_of(text[end:]) < QUESTION_SIZE_MIN
 
 
-def _act_of(
-    labels: Judgement | JudgedClause, kept_bar: float, *, has_value: bool, is_asked: bool
-) -> tuple[Act, float, float]:
+def _act_of(labels: Judgement | JudgedClause, *, has_value: bool, is_asked: bool) -> tuple[Act, float, float]:
     """The most likely act other than none, its share, and the share that it needs."""
     acts = labels.acts
     if acts[Act.INSTRUCT.value] >= INSTRUCT_SHARE_MIN:
@@ -202,10 +192,10 @@ def _act_of(
     if act in EXPLICIT_ACTS:
         return act, sum(acts[one.value] for one in STORED_ACTS), ASKED_SHARE_MIN
     if act in STORED_ACTS:
+        bar = KEPT_SHARE_MIN
         if act is Act.STATE and is_asked:  # "Can you remember that …?" is a request, not a question
-            leans = labels.leaning_share >= LEANING_SHARE_MIN
-            kept_bar = LEANING_QUESTION_MIN if leans else max(kept_bar, QUESTION_SHARE_MIN)
-        return act, sum(acts[one.value] for one in STORED_ACTS), kept_bar
+            bar = LEANING_QUESTION_MIN if labels.leaning_share >= LEANING_SHARE_MIN else QUESTION_SHARE_MIN
+        return act, sum(acts[one.value] for one in STORED_ACTS), bar
     if act in _ORDERS:
         return act, sum(acts[one.value] for one in _ORDERS), ORDER_SHARE_MIN
     return act, acts[act.value], ASKED_SHARE_MIN

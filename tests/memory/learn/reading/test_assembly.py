@@ -122,13 +122,6 @@ def test_a_reply_with_another_value_is_a_correction() -> None:
     assert read("No, thanks.", judgement(shares))[0].act is Act.CONFIRM
 
 
-def test_the_longer_a_message_the_surer_has_each_sentence_to_be() -> None:
-    likely = judgement({"state": KEPT_SHARE_MIN + 0.05, "none": 0.9 - KEPT_SHARE_MIN})
-    (alone,) = read("I live in Leeds.", likely)
-    among_others = read("I live in Leeds. " + "What is new? " * 3, likely, *[judgement(NOTHING)] * 3)
-    assert alone.confidence >= CONFIDENCE_AT_LEAST > among_others[0].confidence
-
-
 def test_a_sentence_that_asks_has_to_state_something_very_surely() -> None:
     likely = judgement({"state": QUESTION_SHARE_MIN - 0.05, "none": 1.05 - QUESTION_SHARE_MIN})
     asked, said = (read(text, likely)[0] for text in ("What did I say about my guitar?", "I play the guitar."))
