@@ -160,7 +160,7 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
         database = await stack.enter_async_context(SqliteDatabase(folder / "turns.sqlite"))
         ledger, notes = SqlUserLedger(database, clock=clock), SqlNoteBook(database)
         receipts = SqlReceipts(database, clock=clock, redact=recordable)
-        usage_counts = await stack.enter_async_context(SqlUsageCounts(database))
+        usage_counts = SqlUsageCounts(database)
         dimension = settings.memory.milvus.dimension
         sets = WorkingSets(store=store, ledger=ledger, dimension=dimension)
         corpora, profiles = await stack.enter_async_context(sets), SqlProfiles(database)

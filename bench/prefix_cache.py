@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from memory.adapters.models.packaged_encoder import sentence_pieces
-from memory.adapters.models.sentence_pieces import SentencePieceTokens
+from memory.adapters.models.sentence_pieces import sentence_piece_tokens
 from memory.model import Memory
 from memory.settings.loader import from_process
 
@@ -21,7 +21,7 @@ BEGIN, END = -1, -2  # the template's marks: one token each, which no text can s
 
 
 _pieces = sentence_pieces(from_process(None, {}).models_path)
-count = SentencePieceTokens(_pieces)
+count = sentence_piece_tokens(_pieces)
 
 
 class Token(NamedTuple):

@@ -18,10 +18,11 @@ from report import Bar, Report, Sheet, bench_parser, ratio
 
 from memory.adapters.models.embedding_model import prepared
 from memory.adapters.models.onnx_embedder import OnnxModel
-from memory.evaluation.signals import SignalCase, decided, read_signals, score_signals
+from memory.evaluation.signals import SignalCase, read_signals, score_signals
 from memory.recall.query import build_query
 from memory.recall.signals.classifier import SignalClassifier
 from memory.recall.signals.phrases import training_phrases
+from memory.recall.signals.search_decision import decide
 from memory.settings import EmbeddingSettings
 from memory.settings.loader import from_process
 
@@ -57,14 +58,17 @@ def measure(cases: Sequence[SignalCase]) -> dict[str, Any]:
     fitted = time.perf_counter()
     vectors = [model.vector(model.prefixes.query + build_query(case.conversation).text) for case in cases]
     words_alone = SignalClassifier.fit(phrases, None)
-    with_embedding = [decided(case, vector, classifier) for case, vector in zip(cases, vectors, strict=True)]
+    with_embedding = [
+        decide(case.conversation, vector=vector, classifier=classifier)
+        for case, vector in zip(cases, vectors, strict=True)
+    ]
     return {
         "phrases": len(phrases),
         "embedding_seconds": fitting - started,
         "fit_seconds": fitted - fitting,
         "decision_ms": decision_ms(cases, vectors, classifier),
         "with embedding": score_signals(cases, with_embedding),
-        "words alone": score_signals(cases, [decided(case, None, words_alone) for case in cases]),
+        "words alone": score_signals(cases, [decide(case.conversation, classifier=words_alone) for case in cases]),
     }
 
 
@@ -73,7 +77,7 @@ def decision_ms(cases: Sequence[SignalCase], vectors: Sequence[Any], classifier:
     for _ in range(ROUNDS):
         for case, vector in zip(cases, vectors, strict=True):
             begun = time.perf_counter()
-            decided(case, vector, classifier)
+            decide(case.conversation, vector=vector, classifier=classifier)
             took.append((time.perf_counter() - begun) * 1e3)
     return {"p50": statistics.median(took), "p99": statistics.quantiles(took, n=100)[98]}
 

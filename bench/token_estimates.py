@@ -18,7 +18,7 @@ import httpx
 from report import Bar, Report, Sheet, bench_parser, ratio
 
 from memory.adapters.models.packaged_encoder import sentence_pieces
-from memory.adapters.models.sentence_pieces import SentencePieceTokens
+from memory.adapters.models.sentence_pieces import sentence_piece_tokens
 from memory.chat.token_estimate import estimated_tokens
 from memory.settings.loader import from_process
 
@@ -36,7 +36,7 @@ def main() -> int:
     parser.add_argument("--model", default="", help="as vLLM calls it; llama.cpp needs none")
     options = parser.parse_args()
     report = Report("token_estimates", BARS, options.json)
-    by_encoder = SentencePieceTokens(sentence_pieces(from_process(None, {}).models_path))
+    by_encoder = sentence_piece_tokens(sentence_pieces(from_process(None, {}).models_path))
     rows: list[tuple[Any, ...]] = []
     with httpx.Client(base_url=options.server, timeout=SECONDS_MAX) as server:
         for language, text in texts():

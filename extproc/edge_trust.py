@@ -42,21 +42,15 @@ ON = frozenset({b"on", b""})
 BETWEEN = ":"  # between namespace and key; not allowed in header names
 
 
-@dataclass(frozen=True, slots=True)
 class SignalReader:
     """The rules, and the names that they use: `headers` in lower case, `namespaces` of dynamic metadata."""
 
-    rules: tuple[UpstreamRule, ...] = DEFAULT_RULES
-    headers: tuple[str, ...] = field(init=False)
-    namespaces: tuple[str, ...] = field(init=False)
-    _keys: tuple[tuple[str, str], ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        names = sorted({rule.name for rule in self.rules})
-        keys = tuple(_parted(name) for name in names if BETWEEN in name)
-        object.__setattr__(self, "headers", tuple(name for name in names if BETWEEN not in name))
-        object.__setattr__(self, "namespaces", tuple(sorted({namespace for namespace, _ in keys})))
-        object.__setattr__(self, "_keys", keys)
+    def __init__(self, rules: tuple[UpstreamRule, ...] = DEFAULT_RULES) -> None:
+        self.rules = rules
+        names = sorted({rule.name for rule in rules})
+        self.headers = tuple(name for name in names if BETWEEN not in name)
+        self._keys = tuple((name, *name.split(BETWEEN, 1)) for name in names if BETWEEN in name)
+        self.namespaces = tuple(sorted({namespace for _, namespace, _ in self._keys}))
 
     def read_signals(self, headers: Headers, metadata: Metadata) -> UpstreamSignals:
         """The signals of a request with these headers and metadata. Never raises."""
@@ -73,7 +67,7 @@ class SignalReader:
         return said
 
     def _said_in_metadata(self, metadata: Metadata) -> dict[str, str]:
-        found = ((f"{space}{BETWEEN}{key}", _as_text(metadata.get(space, {}).get(key))) for space, key in self._keys)
+        found = ((name, _as_text(metadata.get(space, {}).get(key))) for name, space, key in self._keys)
         return {name: text for name, text in found if text}
 
 
@@ -87,11 +81,6 @@ def signal_reader(signals: Sequence[UpstreamSignal] | None) -> SignalReader:
 def _rule(signal: UpstreamSignal) -> UpstreamRule:
     name = signal.name if BETWEEN in signal.name else signal.name.lower()
     return UpstreamRule(name, tuple(value.strip().casefold() for value in signal.values), signal.means)
-
-
-def _parted(name: str) -> tuple[str, str]:
-    namespace, _, key = name.partition(BETWEEN)
-    return namespace, key
 
 
 def _as_text(value: object) -> str:

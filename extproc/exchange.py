@@ -17,7 +17,7 @@ from extproc.identity import Headers, first_header
 from extproc.reply import Reply
 from extproc.turn_links import ContinueTurn, LinkExchange, Links
 from memory.chat.completions import ChatRequest
-from memory.chat.sent_conversations import NamedSession, named_session, new_exchange, sent_conversation
+from memory.chat.sent_conversations import NamedSession, named_session, sent_conversation
 from memory.chat.tool_traffic import tool_messages
 from memory.errors import BadInput
 from memory.model import (
@@ -175,8 +175,10 @@ class ObservedRequest:
     @property
     def said(self) -> tuple[Message, ...]:
         """The user's new messages that have text and may be recorded."""
-        new = self.conversation.new_user_messages() if self.wants_record else ()
-        return tuple(message for message in new if message.content.strip())
+        return self._new() if self.wants_record else ()
+
+    def _new(self) -> tuple[Message, ...]:
+        return tuple(message for message in self.conversation.new_user_messages() if message.content.strip())
 
     def exchange(self, arrival: Arrival) -> ObservedExchange:
         chain, key, turn_id = self.request.chain, self._question_key(), self._turn_id(arrival)
@@ -215,8 +217,9 @@ class ObservedRequest:
 
     def left_out(self) -> LeaveOut | None:
         """Of a request that must not be recorded; None if it has no new message."""
-        exchange = None if self.sent is None else new_exchange(self.request, self.sent.keys[-1])
-        return None if exchange is None else LeaveOut(self.scope.user_id, exchange)
+        if self.sent is None:
+            return None
+        return LeaveOut(self.scope.user_id, SentExchange(self.sent.keys[-1], self._new(), ""))
 
     def _turn_id(self, arrival: Arrival) -> str:
         """Clients may choose Envoy's id, on a private network, so what they say counts as well."""

@@ -245,7 +245,7 @@ class Injection:
         if switch := switched_off(self._headers, self._trust.off_routes):
             return _without_memory(request, switch)
         if not request.options.enabled:
-            return _without_memory(request, "not_understood" if request.problems else "disabled")
+            return _without_memory(request, "disabled" if request.is_understood else "not_understood")
         if request.conversation is None:
             return [CountPassed("no_conversation"), *_without_memory(request, "no_conversation")]
         request = replace(request, conversation=of_speaker(request.conversation, scope.user_id))

@@ -328,8 +328,7 @@ class Observation:
         reply = read_reply(status, self._reply_headers, self._reply.body(), self._api.replies)
         if self._reply.is_over_cap and 200 <= status < 300:
             end = TurnStatus.CLOSED if is_whole else TurnStatus.ABORTED
-            response_id = reply.response_id or self._api.replies.id_at_end(self._reply.tail)
-            return Reply(end, response_id=response_id)
+            return Reply(end, response_id=reply.response_id)
         if is_whole or reply.is_done or reply.status is TurnStatus.FAILED:
             return reply  # clients disconnect as soon as the stream says that it is complete: the answer is complete
         return replace(reply, status=TurnStatus.ABORTED, text="")

@@ -27,7 +27,7 @@ from memory.chat.json_spans import BYTE_ORDER_MARK, NotJson, well_formed
 from memory.model import TurnStatus
 
 REPLY_BYTES_MAX = 1 << 20  # as received: beyond it the reply is forwarded but not kept; an answer has a few KB
-PART_BYTES_MAX = 64 << 10  # kept of a larger one at each end, where the id of the response stands
+PART_BYTES_MAX = 64 << 10  # kept of the beginning of a larger one, where the id of the response stands
 INFLATED_BYTES_MAX = 8 << 20  # a megabyte of gzip can expand to a gigabyte
 GZIP_MEMBERS_MAX = 16  # one is usual; each further one copies the rest
 
@@ -39,13 +39,12 @@ Value = TypeVar("Value")
 
 
 class ReplyBuffer:
-    """Collects a reply. Beyond `REPLY_BYTES_MAX` it keeps only the beginning and the end, and sets `is_over_cap`."""
+    """Collects a reply. Beyond `REPLY_BYTES_MAX` it keeps only the beginning, and sets `is_over_cap`."""
 
     def __init__(self) -> None:
         self.size = 0
         self._head = b""
         self._chunks: list[bytes] = []
-        self._tail = bytearray()
 
     @property
     def is_over_cap(self) -> bool:
@@ -53,20 +52,12 @@ class ReplyBuffer:
 
     def add(self, chunk: bytes) -> None:
         self.size += len(chunk)
+        if self._head:
+            return
+        self._chunks.append(chunk)
         if self.is_over_cap:
-            kept = b"".join([*self._chunks, chunk]) if self._chunks else chunk
+            self._head = self.body()[:PART_BYTES_MAX]
             self._chunks.clear()
-            self._head = self._head or kept[:PART_BYTES_MAX]
-            self._tail += kept[-PART_BYTES_MAX:]
-            if len(self._tail) > 2 * PART_BYTES_MAX:
-                del self._tail[:-PART_BYTES_MAX]
-        elif chunk:
-            self._chunks.append(chunk)
-
-    @property
-    def tail(self) -> bytes:
-        """The end of a reply that was too large; else empty."""
-        return bytes(self._tail[-PART_BYTES_MAX:])
 
     def body(self) -> bytes:
         """The whole body, or its beginning if it was too large."""
@@ -84,13 +75,10 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class ReplyShape:
-    """The reply format of one API. `from_stream` parses server-sent events, as far as they were received; `id_at_end`
-    finds the id of the response if it stands in the last part of a JSON reply, else "". None of them raises.
-    """
+    """The reply format of one API. `from_stream` parses server-sent events, as far as received. Neither raises."""
 
     from_json: Callable[[bytes], Reply]
     from_stream: Callable[[bytes], Reply]
-    id_at_end: Callable[[bytes], str] = lambda _: ""  # of an API whose later requests name no reply
 
 
 class _Message(msgspec.Struct, gc=False):

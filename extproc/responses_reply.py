@@ -36,9 +36,7 @@ CLIENT_CALLS = frozenset(
         "mcp_approval_request",
     )
 )
-IDS_TRIED_MAX = 32  # names at the end of a reply that may be that of its own id; its items have ids as well
 _NULL = msgspec.Raw(b"null")
-_ID_NAME = b'"id"'
 _SPACES = frozenset(" \t\r\n")
 
 
@@ -70,10 +68,6 @@ class _Response(msgspec.Struct, gc=False):
         return has_error or self.status in ("failed", "cancelled")
 
 
-class _Identified(msgspec.Struct, gc=False):
-    id: str
-
-
 class _Event(msgspec.Struct, gc=False):
     """One event. Most contain a piece of text; of unused kinds only the type is read."""
 
@@ -86,7 +80,6 @@ class _Event(msgspec.Struct, gc=False):
 
 _RESPONSE = msgspec.json.Decoder(_Response)
 _EVENT = msgspec.json.Decoder(_Event)
-_IDENTIFIED = msgspec.json.Decoder(_Identified)
 _PARTS = msgspec.json.Decoder(list[_Part])
 _TEXT = msgspec.json.Decoder(str)
 
@@ -116,20 +109,7 @@ def _from_stream(body: bytes) -> Reply:
     return Reply(TurnStatus.ABORTED, response_id=seen.response_id)
 
 
-def _id_at_end(tail: bytes) -> str:
-    """The rest from a name on is a whole object only if that name is one of the response itself."""
-    end = len(tail)
-    for _ in range(IDS_TRIED_MAX):
-        end = tail.rfind(_ID_NAME, 0, end)
-        if end < 0:
-            break
-        found = decoded(_IDENTIFIED, b"{" + tail[end:])
-        if found is not None:
-            return found.id
-    return ""
-
-
-RESPONSES_REPLIES = ReplyShape(_from_json, _from_stream, _id_at_end)
+RESPONSES_REPLIES = ReplyShape(_from_json, _from_stream)
 
 
 @dataclass(slots=True)

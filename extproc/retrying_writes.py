@@ -85,10 +85,6 @@ class PendingWrites:
         self._count = 0
         self._bytes = 0
 
-    @property
-    def is_empty(self) -> bool:
-        return not self._count
-
     def has_room(self, size: int = 0) -> bool:
         return self._count < PENDING_MAX and self.has_room_for_bytes(size)
 

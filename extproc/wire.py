@@ -107,7 +107,9 @@ def finish(command: Finish) -> pb.ProcessingResponse:
     response = pb.ProcessingResponse()
     response.request_body.SetInParent()
     if command.body is not None:
-        _replace_body(response.request_body.response, command.body)
+        changes = response.request_body.response
+        changes.body_mutation.body = command.body
+        _set_header(changes.header_mutation, "content-length", str(len(command.body)).encode())
     if command.receipt is not None:
         response.dynamic_metadata.CopyFrom(_receipt(command.receipt))
     return response
@@ -129,11 +131,6 @@ def more_time(seconds: float) -> pb.ProcessingResponse:
     response = pb.ProcessingResponse()
     response.override_message_timeout.FromNanoseconds(int(seconds * 1e9))
     return response
-
-
-def _replace_body(response: pb.CommonResponse, body: bytes) -> None:
-    response.body_mutation.body = body
-    _set_header(response.header_mutation, "content-length", str(len(body)).encode())
 
 
 def _set_header(mutation: pb.HeaderMutation, name: str, value: bytes) -> None:

@@ -1,8 +1,7 @@
 """Renders Envoy's configuration from envoy/envoy.yaml and the settings of a run.
 
-The result is validated with the typed library, so that unknown fields are errors. A listener that trusts its clients
-(`development`) is never reachable from other machines, and the configuration contains no secrets: Envoy reads the
-memory API's from its environment variable `MEMPROXY_EDGE_SECRET`.
+The result is validated with the typed library, so that unknown fields are errors. It contains no secrets: Envoy reads
+the memory API's from its environment variable `MEMPROXY_EDGE_SECRET`.
 """
 
 from __future__ import annotations
@@ -35,15 +34,12 @@ REJECTION_HEADERS = ("content-type",)
 SOCKET_CONNECT_SECONDS = 0.1  # a Unix socket on this machine
 ADDRESS_CONNECT_SECONDS = 0.25  # a host that is gone costs a chat no more than this
 
-METRICS_LISTENER, ADMIN_CLUSTER, COLLECTOR_CLUSTER = "metrics", "envoy_admin", "trace_collector"
-JWT_FILTER = "envoy.filters.http.jwt_authn"
-KEYS_CLUSTER = "jwt_keys"
 PROVIDER = "users"
 _USUAL_HEADER = JwtSettings().token_header
 _PER_ROUTE = "type.googleapis.com/envoy.extensions.filters.http.jwt_authn.v3.PerRouteConfig"
-_NO_URL = "http://127.0.0.1:9"  # fills the template where nothing is traced, or no keys are fetched
 _IF_VALID: Tree = {"requires_any": {"requirements": [{"provider_name": PROVIDER}, {"allow_missing_or_failed": {}}]}}
 
+_CONDITION = "only_if"  # the key of what a run may not need
 _PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
 
 
@@ -71,9 +67,9 @@ class EnvoyPlan:
             raise BadSetting("filters are needed: either the socket of each, or the address of each (or of all)")
         if settings.identity == "header" and not settings.trusted_peers:
             raise BadSetting("identity mode header needs trusted_peers: without one, nobody has an identity")
-        _check_listener(settings)
-        if settings.metrics_host and address_of(settings.metrics_host) is None:
-            raise BadSetting(f"metrics_host must be an IP address to listen on here, got {settings.metrics_host!r:.80}")
+        for name, host in (("host", settings.host), ("metrics_host", settings.metrics_host or settings.host)):
+            if address_of(host) is None:
+                raise BadSetting(f"{name} must be an IP address to listen on here, such as 127.0.0.1; got {host!r:.80}")
 
     @property
     def filters(self) -> int:
@@ -93,44 +89,37 @@ def template() -> Path:
 
 def render(plan: EnvoyPlan) -> bytes:
     """Envoy's configuration as JSON, checked by its types. Takes a second or two. Raises `BadSetting`."""
-    return _typed(_filled(_load(), plan))
+    return typed(filled(plan))
 
 
 def render_unchecked(plan: EnvoyPlan) -> bytes:
     """The same for an Envoy that starts now and checks it itself: that saves the second. Raises `BadSetting`."""
-    return json.dumps(_filled(_load(), plan)).encode()
+    return json.dumps(filled(plan)).encode()
 
 
-def _check_listener(settings: Settings) -> None:
-    host = settings.host
-    address = address_of(host)
-    if address is None:
-        raise BadSetting(f"host must be an IP address to listen on, such as 127.0.0.1 or 0.0.0.0; got {host!r:.80}")
-    if settings.identity == "development" and not address.is_loopback:
-        raise BadSetting(
-            f"identity mode development believes every client and listens on loopback only, got host {host}: "
-            "use 127.0.0.1, or identity mode header behind a proxy that authenticates, or identity mode jwt"
-        )
+def filled(plan: EnvoyPlan) -> Tree:
+    """The template, with what this plan needs. Raises `BadSetting`."""
+    return _put(yaml.safe_load(template().read_text(encoding="utf-8")), _values(plan))
 
 
-def _load() -> Tree:
-    return yaml.safe_load(template().read_text(encoding="utf-8"))
+def typed(tree: Tree) -> bytes:
+    """In the spelling of JSON, without defaults. Unknown fields and wrong types raise."""
+    for url in set(_types(tree)):  # "type.googleapis.com/envoy.some.v3.Thing" is one of the types of `envoy.some.v3`
+        importlib.import_module("envoy_data_plane." + url.rpartition("/")[2].rpartition(".")[0])
+    bootstrap = importlib.import_module("envoy_data_plane.envoy.config.bootstrap.v3").Bootstrap
+    rendered: str = bootstrap.from_dict(tree).to_json()
+    return rendered.encode()
 
 
-def _filled(tree: Tree, plan: EnvoyPlan) -> Tree:
-    settings = plan.settings
-    filled = _put(tree, _values(plan))
-    _remove_token_parts(filled, settings)
-    if not settings.tracing.endpoint:
-        _remove_tracing(filled)
-    resources = filled["static_resources"]
-    if not settings.metrics_host:
-        resources["listeners"] = [one for one in resources["listeners"] if one["name"] != METRICS_LISTENER]
-        _remove_cluster(resources, ADMIN_CLUSTER)
-    listener = resources["listeners"][0]
-    if not settings.trusted_peers:  # a chain for no source range would be one for all
-        listener["filter_chains"] = [one for one in listener["filter_chains"] if one["name"] != "trusted_peers"]
-    return filled
+def _types(node: Tree) -> Iterator[str]:
+    """Every `@type` in the tree."""
+    if isinstance(node, dict):
+        if "@type" in node:
+            yield node["@type"]
+        node = list(node.values())
+    if isinstance(node, list):
+        for value in node:
+            yield from _types(value)
 
 
 def _values(plan: EnvoyPlan) -> dict[str, Tree]:
@@ -147,8 +136,10 @@ def _values(plan: EnvoyPlan) -> dict[str, Tree]:
             *({"exact": one} for one in identity.trusted_origins),
         ],
         "admin_address": _admin_address(settings),
-        "metrics_host": str(address_of(settings.metrics_host) or ""),
+        "serves_metrics": bool(settings.metrics_host),
+        "metrics_host": str(address_of(settings.metrics_host)),
         "metrics_port": settings.metrics_port,
+        "has_trusted_peers": bool(settings.trusted_peers),
         "trusted_peers": [one for peer in peers for one in _source_ranges(peer)],
         "identity_headers_removed": [{"remove": IDENTITY_HEADER}] if is_jwt else [],
         "filter_never_answers": not filter_may_answer,
@@ -189,10 +180,7 @@ def _admin_address(settings: Settings) -> Tree:
 
 def _source_ranges(peer: str) -> list[Tree]:
     """The range in Envoy's format. All addresses are two halves: /0 would match the default chain."""
-    try:
-        network = ipaddress.ip_network(peer)
-    except ValueError as error:
-        raise BadSetting(f"trusted_peers must be CIDR ranges such as 10.0.0.0/8, got {peer!r:.80}: {error}") from error
+    network = ipaddress.ip_network(peer)
     networks = network.subnets() if network.prefixlen == 0 else [network]
     return [{"address_prefix": str(one.network_address), "prefix_len": one.prefixlen} for one in networks]
 
@@ -231,12 +219,14 @@ def _filter_values(sockets: Sequence[Path], addresses: Sequence[HostAndPort]) ->
 
 
 def _tracing_values(tracing: TracingSettings) -> dict[str, Tree]:
-    """The placeholders `trace_*`, also those of parts that `_remove_tracing` takes out."""
-    endpoint = tracing.endpoint or _NO_URL
-    collector = remote_server(endpoint, setting="tracing.endpoint", example="http://127.0.0.1:4318")
+    """The placeholders `trace_*`, where a collector is named."""
+    if not tracing.endpoint:
+        return {"is_traced": False}
+    collector = remote_server(tracing.endpoint, setting="tracing.endpoint", example="http://127.0.0.1:4318")
     return {
+        "is_traced": True,
         "trace_per_million": round(tracing.sample_ratio * 1_000_000),
-        "trace_url": f"{endpoint.rstrip('/')}/v1/traces",
+        "trace_url": f"{tracing.endpoint.rstrip('/')}/v1/traces",
         "trace_collector_type": collector.discovery,
         "trace_collector_address": collector.address,
         "trace_collector_port": collector.port,
@@ -244,39 +234,39 @@ def _tracing_values(tracing: TracingSettings) -> dict[str, Tree]:
     }
 
 
-def _remove_cluster(resources: Tree, name: str) -> None:
-    resources["clusters"] = [one for one in resources["clusters"] if one["name"] != name]
-
-
-def _remove_tracing(tree: Tree) -> None:
-    """Take out the tracer and its cluster: a request then costs nothing more, and its headers stay as they are."""
-    resources = tree["static_resources"]
-    _remove_cluster(resources, COLLECTOR_CLUSTER)
-    for chain in resources["listeners"][0]["filter_chains"]:
-        del chain["filters"][0]["typed_config"]["tracing"]
-
-
 def _token_values(settings: Settings) -> dict[str, Tree]:
-    """The placeholders `jwt_*`, also those of parts that `_remove_token_parts` takes out. Raises `BadSetting`."""
-    is_used = settings.identity == "jwt"
-    jwt = settings.jwt if is_used else JwtSettings()
-    keys = remote_server(jwt.jwks_url or _NO_URL, setting="jwt.jwks_url", example="https://login.example/keys.json")
+    """The placeholders `jwt_*`, in mode jwt. Raises `BadSetting`."""
+    if settings.identity != "jwt":
+        return {"verifies_tokens": False, "fetches_keys": False, "jwt_on_chats": None, "jwt_on_api": None}
+    jwt = settings.jwt
     return {
+        "verifies_tokens": True,
         "jwt_issuer": jwt.issuer,
         "jwt_audiences": list(jwt.audiences),
         "jwt_header": jwt.token_header,
         "jwt_prefix": "Bearer " if jwt.token_header == _USUAL_HEADER else None,
         "jwt_forward": jwt.forward,
         "jwt_local_keys": None if jwt.jwks_url else _local_keys(jwt),
-        "jwt_keys_url": jwt.jwks_url,
+        "jwt_of_chats": {"provider_name": PROVIDER} if jwt.required else _IF_VALID,
+        "jwt_of_api": _IF_VALID,
+        "jwt_on_chats": _per_route("chats"),
+        "jwt_on_api": _per_route("api"),
+        **_key_server(jwt.jwks_url),
+    }
+
+
+def _key_server(url: str) -> dict[str, Tree]:
+    """The placeholders `jwt_keys_*`, where keys are fetched. Raises `BadSetting`."""
+    if not url:
+        return {"fetches_keys": False}
+    keys = remote_server(url, setting="jwt.jwks_url", example="https://login.example/keys.json")
+    return {
+        "fetches_keys": True,
+        "jwt_keys_url": url,
         "jwt_keys_type": keys.discovery,
         "jwt_keys_address": keys.address,
         "jwt_keys_port": keys.port,
         "jwt_keys_transport_socket": keys.transport_socket,
-        "jwt_of_chats": {"provider_name": PROVIDER} if jwt.required else _IF_VALID,
-        "jwt_of_api": _IF_VALID,
-        "jwt_on_chats": _per_route("chats") if is_used else None,
-        "jwt_on_api": _per_route("api") if is_used else None,
     }
 
 
@@ -294,63 +284,26 @@ def _local_keys(jwt: JwtSettings) -> Tree:
     return {"filename": str(file)}
 
 
-def _remove_token_parts(tree: Tree, settings: Settings) -> None:
-    """Take out what this run does not need: the filter, or the fetching of keys."""
-    is_used = settings.identity == "jwt"
-    is_fetching = is_used and bool(settings.jwt.jwks_url)
-    resources = tree["static_resources"]
-    if not is_fetching:
-        _remove_cluster(resources, KEYS_CLUSTER)
-    for chain in resources["listeners"][0]["filter_chains"]:
-        manager = chain["filters"][0]["typed_config"]
-        for one in [one for one in manager["http_filters"] if one["name"] == JWT_FILTER]:
-            if not is_used:
-                manager["http_filters"].remove(one)
-            elif not is_fetching:
-                del one["typed_config"]["providers"][PROVIDER]["remote_jwks"]
-
-
 def _per_route(requirement: str) -> Tree:
     return {"@type": _PER_ROUTE, "requirement_name": requirement}
 
 
 def _put(node: Tree, values: Mapping[str, Tree]) -> Tree:
-    """The tree with placeholders replaced. Keys with an empty value are removed; lists in a list are flattened."""
+    """The tree with placeholders replaced. What is None, or has a condition that is false, is removed; lists in a list
+    are flattened.
+    """
     if isinstance(node, dict):
-        placed = {key: _put(value, values) for key, value in node.items()}
+        if _CONDITION in node and not _put(node[_CONDITION], values):
+            return None
+        placed = {key: _put(value, values) for key, value in node.items() if key != _CONDITION}
         return {key: value for key, value in placed.items() if value is not None}
     if isinstance(node, list):
         placed_items = (_put(value, values) for value in node)
-        return [one for item in placed_items for one in (item if isinstance(item, list) else [item])]
+        items = (item if isinstance(item, list) else [item] for item in placed_items if item is not None)
+        return [one for listed in items for one in listed]
     if not isinstance(node, str):
         return node
     whole = _PLACEHOLDER.fullmatch(node)
     if whole:
         return values[whole[1]]
     return _PLACEHOLDER.sub(lambda match: str(values[match[1]]), node)
-
-
-def _typed(tree: Tree) -> bytes:
-    """Validates with the typed library: unknown fields and wrong types raise."""
-    for package in sorted({_package(url) for url in _types(tree)}):
-        importlib.import_module(f"envoy_data_plane.{package}")
-    bootstrap = importlib.import_module("envoy_data_plane.envoy.config.bootstrap.v3").Bootstrap
-    rendered: str = bootstrap.from_dict(tree).to_json()
-    return rendered.encode()
-
-
-def _types(node: Tree) -> Iterator[str]:
-    """Every `@type` in the tree."""
-    if isinstance(node, dict):
-        if "@type" in node:
-            yield node["@type"]
-        for value in node.values():
-            yield from _types(value)
-    elif isinstance(node, list):
-        for value in node:
-            yield from _types(value)
-
-
-def _package(type_url: str) -> str:
-    """`type.googleapis.com/envoy.some.v3.Thing` -> `envoy.some.v3`."""
-    return type_url.rpartition("/")[2].rpartition(".")[0]

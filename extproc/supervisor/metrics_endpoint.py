@@ -16,30 +16,20 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.exposition import ThreadingWSGIServer
 from prometheus_client.metrics import MetricWrapperBase
-from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
-from prometheus_client.registry import Collector
 
 METRICS_HOST = "127.0.0.1"
 StartResponse: TypeAlias = Callable[[str, list[tuple[str, str]]], Any]
 Application: TypeAlias = Callable[[dict[str, Any], StartResponse], list[bytes]]
 
 
-class AggregatedMetrics(Collector):
-    """The metric families of all processes and our own, merged, since a family may appear only once on a page."""
-
-    def __init__(self, folder: Path, own: Iterable[MetricWrapperBase]) -> None:
-        self._files = MultiProcessCollector(None, path=str(folder))  # type: ignore[no-untyped-call]
-        self._own = tuple(own)
-
-    def collect(self) -> Iterator[Metric]:
-        families = {family.name: family for family in self._files.collect()}  # type: ignore[no-untyped-call]
-        for family in (family for metric in self._own for family in metric.collect()):
-            if family.name in families:
-                families[family.name].samples.extend(family.samples)
-            else:
-                families[family.name] = family
-        yield from families.values()
+def all_metrics(folder: Path, own: Iterable[MetricWrapperBase]) -> CollectorRegistry:
+    """What the processes have stored there, and our own, which no process has."""
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry, path=str(folder))  # type: ignore[no-untyped-call]
+    for metric in own:
+        registry.register(metric)
+    return registry
 
 
 def forget_process(folder: Path, pid: int) -> None:
@@ -48,12 +38,10 @@ def forget_process(folder: Path, pid: int) -> None:
 
 
 @contextmanager
-def metrics_served(port: int, collector: Collector, *, envoy_page: Callable[[], bytes]) -> Iterator[int]:
+def metrics_served(port: int, registry: CollectorRegistry, *, envoy_page: Callable[[], bytes]) -> Iterator[int]:
     """Serves `/metrics` from a thread while open, one thread per scrape: one that hangs blocks neither the next one nor
     our exit. `envoy_page` returns Envoy's page, or b"" if it is unavailable. Yields the port.
     """
-    registry = CollectorRegistry()
-    registry.register(collector)
     server = make_server(METRICS_HOST, port, _page(registry, envoy_page), ThreadingWSGIServer, _Quiet)
     serving = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
     serving.start()

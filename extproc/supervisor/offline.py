@@ -136,10 +136,7 @@ async def _answers(uri: str, part: ChildProcess) -> None:
             while not await probes.milvus_answers(uri):  # noqa: ASYNC110 - another process tells of no event
                 await asyncio.sleep(POLL_SECONDS)
     except TimeoutError:
-        said = "\n".join(f"  {line}" for line in part.tail) or "  (it said nothing)"
-        raise CannotStart(
-            f"milvus does not answer after {MILVUS_START_SECONDS_MAX:.0f} s. Its last lines:\n{said}"
-        ) from None
+        raise CannotStart(f"milvus does not answer after {MILVUS_START_SECONDS_MAX:.0f} s. {part.last_words}") from None
 
 
 # Reembed

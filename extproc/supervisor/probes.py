@@ -62,9 +62,12 @@ class ListenerWatch:
 
 
 def address_of(url: str) -> Where:
-    """The socket of `unix:PATH`, or host and port of an address; the default port of its scheme if it names none."""
-    if url.startswith("unix:"):
-        return Path(url.removeprefix("unix:"))
+    """The socket of `unix:PATH`, or host and port of an address."""
+    return Path(url.removeprefix("unix:")) if url.startswith("unix:") else host_and_port(url)
+
+
+def host_and_port(url: str) -> tuple[str, int]:
+    """The default port of its scheme if it names none."""
     parts = urlsplit(url if "://" in url else f"tcp://{url}")
     implied = {"https": 443, "http": 80}.get(parts.scheme, 19530)
     return parts.hostname or "127.0.0.1", parts.port or implied
@@ -105,8 +108,7 @@ async def answers(target: str) -> bool:
     """Whether a part works: a filter at `unix:PATH` or `grpc:HOST:PORT`, another one at a URL of HTTP."""
     if not target.startswith(("http://", "https://")):
         return await filter_serves(target.removeprefix("grpc:"))
-    parts = urlsplit(target)
-    return await answers_http((parts.hostname or "127.0.0.1", parts.port or 80), parts.path or "/")
+    return await answers_http(host_and_port(target), urlsplit(target).path or "/")
 
 
 async def _call(target: str, method: str, request: bytes) -> bytes | grpc.StatusCode:
@@ -131,7 +133,7 @@ async def ask_http(where: Where, path: str, *, method: str = "GET") -> tuple[int
 
 
 def ask_http_blocking(where: Where, path: str, method: str = "GET") -> tuple[int, bytes]:
-    connection = _SocketConnection(where) if isinstance(where, Path) else _tcp_connection(where)
+    connection = _connection(where)
     try:
         connection.request(method, path)
         answer = connection.getresponse()
@@ -142,7 +144,9 @@ def ask_http_blocking(where: Where, path: str, method: str = "GET") -> tuple[int
         connection.close()
 
 
-def _tcp_connection(where: tuple[str, int]) -> http.client.HTTPConnection:
+def _connection(where: Where) -> http.client.HTTPConnection:
+    if isinstance(where, Path):
+        return _SocketConnection(where)
     return http.client.HTTPConnection(*where, timeout=PROBE_SECONDS)
 
 
@@ -162,7 +166,7 @@ async def seen_listener(where: tuple[str, int]) -> ListenerSign:
 
 
 def _seen_listener(where: tuple[str, int]) -> ListenerSign:
-    connection = _tcp_connection(where)
+    connection = _connection(where)
     try:
         connection.request("GET", LISTENER_PATH)
         connection.getresponse()

@@ -15,11 +15,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
-from urllib.parse import urlsplit
 
 import msgspec
 
-from extproc.addresses import unix_target
+from extproc.addresses import HostAndPort, unix_target
 from extproc.supervisor import probes
 from extproc.supervisor.bootstrap import known_admin
 from extproc.supervisor.locks_and_ports import CannotStart
@@ -280,10 +279,4 @@ def milvus_spec(settings: Settings) -> ProcessSpec:
 
 def ready_line(settings: Settings) -> str:
     """The only line of `up` on standard output."""
-    host = f"[{settings.host}]" if ":" in settings.host.strip("[]") else settings.host
-    return f"ready http://{host.replace('[[', '[').replace(']]', ']')}:{settings.port}"
-
-
-def upstream_address(settings: Settings) -> tuple[str, int]:
-    parts = urlsplit(settings.upstream)
-    return parts.hostname or LOOPBACK, parts.port or (443 if parts.scheme == "https" else 80)
+    return f"ready http://{HostAndPort(settings.host.strip('[]'), settings.port).target}"

@@ -69,6 +69,11 @@ class ChildProcess:
         return self._lines.tail
 
     @property
+    def last_words(self) -> str:
+        """Likewise, for a message."""
+        return "Its last lines:\n" + ("\n".join(f"  {line}" for line in self.tail) or "  (it said nothing)")
+
+    @property
     def is_running(self) -> bool:
         return self._process is not None and self._process.returncode is None
 
@@ -101,41 +106,36 @@ class ChildProcess:
     async def stop(self, *, at_once: bool = False) -> None:
         """Send the stop signal, wait for `stop_seconds`, then kill. Returns when it has ended."""
         self._stopping.set()
-        process = self._process
-        if process is None or process.returncode is not None:
-            return
-        if not at_once and await self._ended(process):
-            return
-        self.kill()
-        await process.wait()
+        if at_once:
+            self.kill()
+        await self._end()
 
     async def restart(self) -> int:
         """Stop it as `stop` does; `keep_running` starts it again at once. The pid that has ended; 0: it did not run."""
-        process = self._process
-        if process is None or process.returncode is not None or self._stopping.is_set():
+        if self._stopping.is_set() or not self.is_running:
             return 0
         self._is_restarting = True
-        if not await self._ended(process):
-            _kill_session(process.pid)
-            await process.wait()
-        return process.pid
+        return await self._end()
 
-    async def _ended(self, process: asyncio.subprocess.Process) -> bool:
-        """Send the stop signal; whether it ended within `stop_seconds`."""
+    async def _end(self) -> int:
+        process = self._process
+        if process is None or process.returncode is not None:
+            return 0
         _signal(process.pid, self.command.stop_signal)
         try:
             async with asyncio.timeout(self.command.stop_seconds):
                 await process.wait()
         except TimeoutError:
             self._logger.warning("part did not stop in time: killed", part=self.name)
-            return False
-        return True
+            _kill_session(process.pid)
+            await process.wait()
+        return process.pid
 
     def kill(self) -> None:
         """Kill without restart. `stop` still waits for the end."""
         self._stopping.set()
-        if self._process is not None and self._process.returncode is None:
-            _kill_session(self._process.pid)
+        if self.pid is not None:
+            _kill_session(self.pid)
 
     async def _live_once(self) -> tuple[int, int, float]:
         """Run it once: its pid, exit code and the seconds it ran."""

@@ -33,12 +33,8 @@ class RemoteServer:
 def remote_server(url: str, *, setting: str, example: str) -> RemoteServer:
     """The server of an http or https URL. Raises `BadSetting`, which names the setting and shows the example."""
     expected = f"{setting} must be a URL such as {example}"
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        raise BadSetting(f"{expected}, got {url!r:.200}: {error}") from error
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.fragment or port == 0:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.fragment:
         raise BadSetting(f"{expected}, got {url!r:.200}")
     if parts.username or parts.password:
         raise BadSetting(f"{expected}, without user and password: clients send their own Authorization header")
@@ -49,7 +45,7 @@ def remote_server(url: str, *, setting: str, example: str) -> RemoteServer:
     return RemoteServer(
         discovery="STATIC" if address else "STRICT_DNS",
         address=str(address or parts.hostname),
-        port=port or (443 if is_tls else 80),
+        port=parts.port or (443 if is_tls else 80),
         authority=parts.netloc,
         path=parts.path,
         transport_socket=_tls(parts.hostname, is_address=address is not None) if is_tls else None,

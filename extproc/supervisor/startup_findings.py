@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -32,7 +33,7 @@ async def startup_findings(settings: Settings) -> list[Finding]:
     return [
         await asyncio.to_thread(up_finding, settings, RUNNING),
         await asyncio.to_thread(ports_finding, settings),
-        await envoy_finding(settings),
+        await asyncio.to_thread(envoy_finding, settings),
     ]
 
 
@@ -45,8 +46,7 @@ def up_finding(settings: Settings, installed: Release) -> Finding:
     if state is None or state.pid != owner:
         return Finding(name, Level.OK, f"pid {owner} has {folder}, and is not ready: it starts, or is another command")
     if state.release.differs_from(installed):
-        runs = state.release if state.release.version else "a release that does not state its version"
-        says = f"pid {owner} runs {runs}; {installed} is installed"
+        says = f"pid {owner} runs {state.release}; {installed} is installed"
         advice = "stop it and start it again when chats can wait: `memproxy restart` renews its parts only"
         return Finding(name, Level.WARN, says, advice)
     return Finding(name, Level.OK, f"pid {owner} runs {state.release}")
@@ -97,7 +97,7 @@ def _listening_inodes(port: int) -> Iterator[str]:
                     yield others[5]
 
 
-async def envoy_finding(settings: Settings) -> Finding:
+def envoy_finding(settings: Settings) -> Finding:
     """Whether Envoy accepts the configuration that we would start it with."""
     name = "envoy"
     try:
@@ -109,22 +109,15 @@ async def envoy_finding(settings: Settings) -> Finding:
         file = Path(folder) / "envoy.json"
         file.write_bytes(configuration)
         words = ("--mode", "validate", "-c", str(file), "--log-level", "error")
-        process = await asyncio.create_subprocess_exec(
-            path, *words, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
-        )
         try:
-            async with asyncio.timeout(VALIDATION_SECONDS_MAX):
-                _, errors = await process.communicate()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+            done = subprocess.run((path, *words), capture_output=True, check=False, timeout=VALIDATION_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
             says = f"it did not validate its configuration within {VALIDATION_SECONDS_MAX:.0f} s"
             return Finding(name, Level.FAIL, says, "check the load of the machine")
-    if process.returncode:
-        says = f"it refuses its configuration: {_reason(errors)}"
-        return Finding(
-            name, Level.FAIL, says, "correct the setting that it is about: host, upstream, jwt, trusted_peers"
-        )
+    if done.returncode:
+        says = f"it refuses its configuration: {_reason(done.stderr)}"
+        advice = "correct the setting that it is about: host, upstream, jwt, trusted_peers"
+        return Finding(name, Level.FAIL, says, advice)
     return Finding(name, Level.OK, f"{path} accepts its configuration")
 
 

@@ -22,7 +22,7 @@ from structlog.typing import FilteringBoundLogger
 from extproc.supervisor import bootstrap, probes
 from extproc.supervisor.locks_and_ports import CannotStart, data_directory, reserve_port, run_folder, wait_for_lock
 from extproc.supervisor.log_lines import LogLines, supervisor_logger
-from extproc.supervisor.metrics_endpoint import METRICS_HOST, AggregatedMetrics, forget_process, metrics_served
+from extproc.supervisor.metrics_endpoint import METRICS_HOST, all_metrics, forget_process, metrics_served
 from extproc.supervisor.process_specs import (
     LOOPBACK,
     Ports,
@@ -32,7 +32,6 @@ from extproc.supervisor.process_specs import (
     proxy_address,
     ready_line,
     settings_of_run,
-    upstream_address,
 )
 from extproc.supervisor.processes import ChildProcess
 from extproc.supervisor.rolling_restart import RESTART_SIGNAL, RollingRestart, publish
@@ -163,8 +162,8 @@ class Supervisor:
             loop.add_signal_handler(number, self._stop)
         loop.add_signal_handler(RESTART_SIGNAL, self._restart.request)
         own = (self._metrics.part_up, self._metrics.part_start_seconds, self._metrics.part_restarts)
-        page = AggregatedMetrics(self._run.paths.metrics, own)
-        with metrics_served(self._run.ports.metrics, page, envoy_page=self._envoy_page):
+        registry = all_metrics(self._run.paths.metrics, own)
+        with metrics_served(self._run.ports.metrics, registry, envoy_page=self._envoy_page):
             async with asyncio.TaskGroup() as tasks:
                 life = tasks.create_task(self._live(tasks, announce))
                 await self._stopping.wait()
@@ -233,7 +232,8 @@ class Supervisor:
             self._give_up_if_hopeless()
             now = loop.time()
             if now - started > START_SECONDS_MAX and missing != ["milvus"]:
-                raise CannotStart(self._last_words(missing[0], f"not ready after {START_SECONDS_MAX:.0f} s"))
+                last_words = self._parts[missing[0]].last_words
+                raise CannotStart(f"{missing[0]} not ready after {START_SECONDS_MAX:.0f} s. {last_words}")
             if now - reminded > REMIND_SECONDS:
                 self._logger.info("still starting", waiting_for=", ".join(missing))
                 reminded = now
@@ -264,16 +264,12 @@ class Supervisor:
     def _give_up_if_hopeless(self) -> None:
         for name, part in self._parts.items():
             if part.exit_code == BAD_SETTING_CODE and name.partition("-")[0] not in ("envoy", "milvus"):
-                raise CannotStart(self._last_words(name, "cannot start with these settings"))
+                raise CannotStart(f"{name} cannot start with these settings. {part.last_words}")
             if part.deaths >= DEATHS_AT_START_MAX:
-                raise CannotStart(self._last_words(name, f"died {part.deaths} times while starting"))
-
-    def _last_words(self, name: str, what: str) -> str:
-        said = "\n".join(f"  {line}" for line in self._parts[name].tail) if name in self._parts else ""
-        return f"{name} {what}. Its last lines:\n{said or '  (it said nothing)'}"
+                raise CannotStart(f"{name} died {part.deaths} times while starting. {part.last_words}")
 
     async def _warn_about_upstream(self) -> None:
-        host, port = upstream_address(self._run.settings)
+        host, port = probes.host_and_port(self._run.settings.upstream)
         if not await probes.accepts_connections(host, port):
             self._logger.warning("the upstream is not reachable: chats fail until it is", host=host, port=port)
 

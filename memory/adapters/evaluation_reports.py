@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from memory.adapters import pages
 from memory.errors import BadInput, Unavailable
 from memory.model.evaluation_reports import EvaluationReport, ReportHead, ReportsPage
 
@@ -38,12 +39,8 @@ class FolderOfReports:
 
     async def page(self, *, limit: int, cursor: str = "") -> ReportsPage:
         heads = await asyncio.to_thread(self._heads)
-        if cursor:
-            after = _place(cursor)
-            heads = [head for head in heads if (head.at, head.name) < after]
-        shown = heads[:limit]
-        more = f"{shown[-1].at!r}/{shown[-1].name}" if len(heads) > limit else ""
-        return ReportsPage(tuple(shown), more)
+        shown, more = pages.cut(((head.at, name) for name, head in heads.items()), limit=limit, cursor=cursor)
+        return ReportsPage(tuple(heads[name] for _, name in shown), more)
 
     async def get(self, name: str) -> EvaluationReport | None:
         return await asyncio.to_thread(_read, self._path(name))
@@ -53,25 +50,14 @@ class FolderOfReports:
             raise BadInput("a report's name has 1 to 100 letters, digits, '.', '_' and '-', and begins with no sign")
         return self._folder / (name + SUFFIX)
 
-    def _heads(self) -> list[ReportHead]:
+    def _heads(self) -> dict[str, ReportHead]:
+        """By name."""
         found = (_read(path) for path in self._folder.glob(f"*{SUFFIX}") if _is_name(path.stem))
-        return sorted(
-            (one.head for one in found if one is not None), key=lambda head: (head.at, head.name), reverse=True
-        )
+        return {one.head.name: one.head for one in found if one is not None}
 
 
 def _is_name(name: str) -> bool:
     return 0 < len(name) <= NAME_CHARACTERS_MAX and name[0] in _BEGIN and _NAME.issuperset(name)
-
-
-def _place(cursor: str) -> tuple[float, str]:
-    at, separator, name = cursor.partition("/")
-    try:
-        if not separator:
-            raise ValueError
-        return float(at), name
-    except ValueError:
-        raise BadInput("this cursor is none of ours: take it from the page before") from None
 
 
 def _written(path: Path, content: bytes) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import numpy as np
 
 from memory.adapters import pages, row_codec
-from memory.model import Candidate, Change, Memory, Record, Vector, VectorOrigin, statement_key
+from memory.model import Candidate, Change, Memory, Record, Vector, statement_key
 from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
 from memory.ports import MemoryFilter, Page
 
@@ -19,9 +19,8 @@ from memory.ports import MemoryFilter, Page
 class InMemoryStore:
     """`memory.ports.MemoryStore` in a dictionary of rows by id."""
 
-    def __init__(self, *, dimension: int = 384, origin: VectorOrigin | None = None) -> None:
+    def __init__(self, *, dimension: int = 384) -> None:
         self._dimension = dimension
-        self._origin = origin or VectorOrigin("", dimension)
         self._records: dict[str, Record] = {}
 
     async def prepare(self) -> None:

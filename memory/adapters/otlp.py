@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from functools import partial
-from string import hexdigits
 from types import TracebackType
 from typing import Self
 
@@ -38,8 +37,6 @@ PAUSE_MILLISECONDS = 1_000  # between two exports
 EXPORT_SECONDS_MAX = 2.0  # of one export: less than a part has to end
 SPARED_SECONDS = 10.0  # after a failed export nothing is sent for so long
 LINKS_MAX = 32  # of a window
-
-TRACE_ID_DIGITS = 32
 
 log = structlog.get_logger(__name__)
 
@@ -151,12 +148,9 @@ def span_id_of(turn_id: str) -> int:
 
 
 def _link(turn: TurnTrace) -> trace.Link | None:
-    if len(turn.trace_id) != TRACE_ID_DIGITS or not set(turn.trace_id) <= set(hexdigits) or not int(turn.trace_id, 16):
-        return None
-    flags = trace.TraceFlags(trace.TraceFlags.SAMPLED)
-    return trace.Link(
-        trace.SpanContext(int(turn.trace_id, 16), span_id_of(turn.turn_id), is_remote=True, trace_flags=flags)
-    )
+    observed = _remote(f"00-{turn.trace_id}-{span_id_of(turn.turn_id):016x}-01")
+    linked = trace.get_current_span(observed).get_span_context()
+    return trace.Link(linked) if linked.is_valid else None
 
 
 def _remote(traceparent: str) -> contexts.Context:

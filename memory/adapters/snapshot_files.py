@@ -84,7 +84,7 @@ class FileSnapshots:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         part = path.with_name(f"{path.name}.{secrets.token_hex(8)}{_UNFINISHED}")
         try:
-            with open(part, "xb", opener=_private) as file:
+            with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600), "wb") as file:
                 file.write(snapshot)
             part.replace(path)
         except OSError:
@@ -120,7 +120,3 @@ class FileSnapshots:
             return await asyncio.get_running_loop().run_in_executor(self._threads, work)
         except OSError as error:
             raise Unavailable("snapshots", error.strerror or type(error).__name__) from None
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, mode=0o600)

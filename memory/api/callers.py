@@ -19,8 +19,7 @@ from memory.api.identity import (
     named_in_header,
     presented_tokens,
 )
-from memory.errors import BadInput
-from memory.model import is_valid_id
+from memory.model import Scope
 from memory.model.token_claims import USUAL_CLAIMS, ClaimNames
 from memory.model.web_pages import LOOPBACK_PAGES, TrustedPages
 from memory.runtime.metrics import Metrics
@@ -107,8 +106,7 @@ def _caller_with(
         raise Unauthenticated("no user: name the user by ?user_id= or the header x-authz-user-id")
     if asked_for not in (None, user_id):
         raise Forbidden("?user_id= and the header x-authz-user-id name two users")
-    if not is_valid_id(user_id):
-        raise BadInput("a user id has 1-256 bytes of UTF-8 without control characters or white space at an edge")
+    Scope(user_id)  # refuses invalid ids
     if token.users is not None and user_id not in token.users:
         raise Forbidden("this service token is not for that user")
     return Caller(user_id, may_keep_secrets="operate" in token.scopes)

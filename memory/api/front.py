@@ -12,7 +12,7 @@ from memory.api.asgi import AsgiApp, AsgiMessage, AsgiReceive, AsgiScope, AsgiSe
 from memory.api.browsers import refuse_forged
 from memory.api.callers import Callers
 from memory.api.identity import DEVELOPMENT, Forbidden
-from memory.api.refusals import CLIENT_GONE, ClientGone, refusal, send_refusal
+from memory.api.refusals import CLIENT_GONE, ClientGone, send_refusal
 from memory.runtime.tracing import UNMATCHED, ServedCall, Telemetry
 
 OURS = "/v1/"
@@ -65,7 +65,7 @@ class Front:
             if not is_passed:
                 refuse_forged(scope["method"], scope["headers"])
         except Forbidden as error:
-            await send_refusal(exchange.send, refusal(error.code, str(error), 403))
+            await send_refusal(exchange.send, error.code, str(error), 403)
             return
         await self._app(scope, receive, exchange.send)
 

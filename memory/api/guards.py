@@ -4,7 +4,6 @@ what keeps callers whose token names projects within them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
@@ -54,7 +53,9 @@ def call_guard(callers: Callers) -> Guard:
             if not allowed.of_projects:
                 refuse_without_bounds(caller)
             connection.scope["user"] = caller
-        refuse_unknown_parameters(parameters, known)
+        for name in parameters:
+            if name not in known:
+                raise BadInput(unknown_name(name, known))
         if not allowed.is_streamed:
             assert isinstance(connection, Request)
             refuse_other_types(headers, await connection.body())
@@ -78,12 +79,6 @@ def path_id(request: Request[Any, Any, Any]) -> str:
 def member_id(request: Request[Any, Any, Any]) -> str:
     """The second id in the path of a project's member."""
     return unquote(str(request.path_params["member"]))
-
-
-def refuse_unknown_parameters(given: dict[str, str], known: Sequence[str]) -> None:
-    for name in given:
-        if name not in known:
-            raise BadInput(unknown_name(name, known))
 
 
 def _parameters(query_string: bytes) -> dict[str, str]:

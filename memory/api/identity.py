@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from memory.errors import BadInput
-from memory.model import is_valid_id
+from memory.model import Scope
 from memory.model.token_claims import CLAIMS_HEADER, USUAL_CLAIMS, ClaimNames, ClaimProblem, VerifiedUser, verified_user
 
 USER_HEADER = b"x-authz-user-id"
@@ -90,8 +90,7 @@ def caller_of(
         caller = asked_for
     if caller is None:
         raise Unauthenticated(f"no user: say who is calling by {_ways(identity_mode)}")
-    if not is_valid_id(caller):
-        raise BadInput("a user id has 1-256 bytes of UTF-8 without control characters or white space at an edge")
+    Scope(caller)  # refuses invalid ids
     found = Caller(verified.user_id, verified.projects, caller) if verified is not None else Caller(caller)
     if asked_for is not None and asked_for not in (caller, found.user_id):  # with its tenant, as answers show it
         raise Forbidden("user_id must be the caller's own")

@@ -10,8 +10,8 @@ Import it only where it is used (`mcp_on_demand`).
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -287,10 +287,8 @@ class MemoryMcp:
     def app(self) -> AsgiApp:
         return StreamableHTTPASGIApp(self._manager)
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        async with self._manager.run():
-            yield
+    def running(self) -> AbstractAsyncContextManager[None]:
+        return self._manager.run()
 
     async def _list_tools(self, _: object, __: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=[tool.listed(name) for name, tool in TOOLS.items()])

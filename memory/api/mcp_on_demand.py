@@ -11,7 +11,7 @@ import structlog
 from litestar.handlers import ASGIRouteHandler, asgi
 
 from memory.api.asgi import AsgiApp, AsgiReceive, AsgiScope, AsgiSend
-from memory.api.refusals import refusal, send_refusal
+from memory.api.refusals import send_refusal
 
 if TYPE_CHECKING:
     from memory.api.mcp import MemoryMcp
@@ -75,4 +75,4 @@ def _with_one_accept(scope: AsgiScope) -> AsgiScope:
 
 async def _unavailable(_: AsgiScope, __: AsgiReceive, send: AsgiSend) -> None:
     message = "MCP is unavailable: its SDK cannot be loaded; the log says why"
-    await send_refusal(send, refusal("unavailable", message, 503))
+    await send_refusal(send, "unavailable", message, 503)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from memory.api.asgi import AsgiApp, AsgiReceive, AsgiScope, AsgiSend
+from memory.api.asgi import AsgiApp, AsgiReceive, AsgiScope, AsgiSend, send_answer
 
 BASE = "/v1/memory/ui"
 FILES = Path(__file__).parent / "pages"
@@ -80,7 +80,7 @@ class PageFiles:
             return
         scope["path_template"] = TEMPLATE
         if path == BASE:  # relative, since a proxy may have put something before our paths
-            await _answer(send, 308, [(b"location", b"ui/")])
+            await send_answer(send, 308, [(b"location", b"ui/")])
             return
         await _send_file(scope, send, found)
 
@@ -92,12 +92,6 @@ async def _send_file(scope: AsgiScope, send: AsgiSend, found: PageFile) -> None:
     validators = [value for name, value in scope["headers"] if name == b"if-none-match"]
     headers = [*HEADERS, (b"etag", found.etag)]
     if found.etag in [one.strip().removeprefix(b"W/") for value in validators for one in value.split(b",")]:
-        await _answer(send, 304, headers)
+        await send_answer(send, 304, headers)
         return
-    await _answer(send, 200, [*headers, (b"content-type", found.media_type.encode())], found.content)
-
-
-async def _answer(send: AsgiSend, status: int, headers: list[tuple[bytes, bytes]], body: bytes = b"") -> None:
-    length = [] if status == 304 else [(b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": [*headers, *length]})
-    await send({"type": "http.response.body", "body": body})
+    await send_answer(send, 200, [*headers, (b"content-type", found.media_type.encode())], found.content)

@@ -9,7 +9,8 @@ from litestar.params import FromQuery, JSONBody
 from memory.api.guards import bounded_project
 from memory.api.memory_views import EvidenceView
 from memory.api.operations import READS_PROJECTS, WRITES_PROJECTS, TheCaller, TheLibrary, operation
-from memory.api.views import TimeText, view_of
+from memory.api.times import TimeText
+from memory.api.views import view_of
 from memory.service.profile_layout import pinned_text
 from memory.service.profiles import ShownProfile
 

@@ -107,7 +107,7 @@ class ProjectsController(Controller):
     @operation(get, "/{id:str}", "getProject", allowed=READS_PROJECTS, errors=(404,))
     async def show(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> ProjectView:
         """One shared project."""
-        return project_view(await library.projects.membership.show(caller.user_id, bounded_project(caller, path_id)))
+        return project_view(await library.projects.rows.access(caller.user_id, bounded_project(caller, path_id)))
 
     @operation(delete, "/{id:str}", "deleteProject", allowed=WRITES_PROJECTS, errors=(404, 409))
     async def remove(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> Removed:
@@ -177,7 +177,7 @@ class ProjectsController(Controller):
         project_id, membership = bounded_project(caller, path_id), library.projects.membership
         user_id = library.projects.tenancy.user_named(data.user_id, by=caller.user_id)
         await membership.transfer(caller.user_id, project_id, user_id)
-        return project_view(await membership.show(caller.user_id, project_id))
+        return project_view(await library.projects.rows.access(caller.user_id, project_id))
 
 
 def project_view(access: ProjectAccess) -> ProjectView:

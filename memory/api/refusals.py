@@ -12,7 +12,7 @@ from litestar import MediaType, Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.types import ExceptionHandlersMap
 
-from memory.api.asgi import AsgiSend
+from memory.api.asgi import AsgiSend, send_answer
 from memory.api.bodies import BODY_BYTES_MAX
 from memory.api.browsers import WrongType
 from memory.api.identity import Forbidden, Unauthenticated
@@ -64,12 +64,10 @@ def refusal(code: str, message: str, status: int, headers: Mapping[str, str] | N
     return Response(body, status_code=status, headers=dict(headers or {}), media_type=MediaType.JSON)
 
 
-async def send_refusal(send: AsgiSend, answer: Response[ErrorBody]) -> None:
+async def send_refusal(send: AsgiSend, code: str, message: str, status: int) -> None:
     """Answer outside the framework's handlers."""
-    body = msgspec.json.encode(answer.content)
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    body = msgspec.json.encode(ErrorBody(ErrorDetail(code, message)))
+    await send_answer(send, status, [(b"content-type", b"application/json")], body)
 
 
 def _bad_input(_: Request[Any, Any, Any], error: BadInput) -> Response[ErrorBody]:

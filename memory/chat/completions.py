@@ -55,9 +55,9 @@ class ChatRequest:
     """A parsed request body, which is a JSON object.
 
     `conversation` is None unless the body holds a non-empty list of messages as the API defines them; our fields can be
-    stripped from such a body all the same. `problems` names our invalid fields ("memory_config.enabled"), never client
-    text; with any problem, `options` disables memory, and a `context` with a problem is None. `named_user`: the user in
-    fields of the API itself, `metadata.user_id` before `user`, or "".
+    stripped from such a body all the same. `is_understood`: whether all our fields are valid; otherwise `options`
+    disables memory, and an invalid `context` is None. `named_user`: the user in fields of the API itself,
+    `metadata.user_id` before `user`, or "".
     """
 
     body: bytes
@@ -65,7 +65,7 @@ class ChatRequest:
     context: MemoryContext | None
     options: RequestOptions
     has_memory_fields: bool
-    problems: tuple[str, ...]
+    is_understood: bool
     text: bytes  # from `json_spans.parsed`: `body`, or a copy of the same length
     members: tuple[Member, ...]
     shape: ApiShape
@@ -128,7 +128,7 @@ def read_chat_request(body: bytes, shape: ApiShape | None = None, envelopes: Env
         context=ours.context,
         options=ours.options,
         has_memory_fields=not OUR_FIELDS.isdisjoint(last),
-        problems=ours.problems,
+        is_understood=ours.is_understood,
         text=text,
         members=tuple(members),
         shape=shape,
@@ -173,7 +173,6 @@ def conversation_of(
         messages=messages,
         model=string_of(text, last.get("model")),
         offers_tools=any(is_filled_list(text, last.get(name)) for name in tools),
-        is_streamed="stream" in last and text.startswith(b"true", last["stream"].value),
     )
 
 

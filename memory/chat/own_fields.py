@@ -21,14 +21,12 @@ CONTEXT = "memory_context"
 CONFIG = "memory_config"
 AUTO_STORE = "auto_store"  # top-level, as sent by clients of vLLM Semantic Router
 OUR_FIELDS = frozenset((CONTEXT, CONFIG, AUTO_STORE))
-UNKNOWN_KEY = f"{CONFIG}.unknown_key"  # the problem reported for an unknown key; the key itself is client text
 
 RETRIEVAL_LIMIT_MAX = 200
 TOKEN_BUDGET_MAX = 2_000
 
 _Id: TypeAlias = str | int  # a number is the id of its digits
 _ID = msgspec.json.Decoder(_Id | None)
-_FLAG = msgspec.json.Decoder(bool | None)
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _NULL = msgspec.Raw(b"null")
 
@@ -49,30 +47,60 @@ class MemoryContext:
 
 @dataclass(frozen=True, slots=True)
 class OwnFields:
-    """All parsed fields. With any problem `options` disables memory and `named_user` is ""; see `ChatRequest`."""
+    """As in `ChatRequest`. Unless `is_understood`, `options` disables memory and `named_user` is ""."""
 
     context: MemoryContext | None
     options: RequestOptions
-    problems: tuple[str, ...]
+    is_understood: bool
     named_user: str
 
 
+class _Config(msgspec.Struct, forbid_unknown_fields=True):  # `{"enable": false}` must not leave memory on
+    enabled: bool | None = None
+    auto_store: bool | None = None
+    memory_types: tuple[Literal[MEMORY_TYPES], ...] | None = None  # type: ignore[valid-type]  # known at run time
+    retrieval_limit: Annotated[int, Meta(ge=1, le=RETRIEVAL_LIMIT_MAX)] | None = None
+    similarity_threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
+    token_budget: Annotated[int, Meta(ge=1, le=TOKEN_BUDGET_MAX)] | None = None
+    placement: Placement | None = None
+    profile: bool | None = None
+    compact: bool | None = None
+
+
+_Context = msgspec.defstruct("_Context", [(name, _Id | None, None) for name in MemoryContext.__dataclass_fields__])
+_DECODERS: Mapping[str, msgspec.json.Decoder[Any]] = {
+    CONTEXT: msgspec.json.Decoder(_Context | None),
+    CONFIG: msgspec.json.Decoder(_Config | None),
+    AUTO_STORE: msgspec.json.Decoder(bool | None),
+}
+
+
 def own_fields(body: bytes, text: bytes, last: Mapping[str, Member]) -> OwnFields:
-    """Parse them from the members of a body, by name. `text`: from `json_spans.parsed`."""
-    context, problems = _context(text, last.get(CONTEXT))
-    options, more_problems = _options(text, last.get(CONFIG))
-    problems += more_problems
-    for name in (CONTEXT, CONFIG):
-        if name in last and value_of(body, last[name]) != value_of(text, last[name]):
-            context, problems = None, (name,)  # lone surrogates: two such ids would become equal; or no-numbers
-    try:
-        if AUTO_STORE in last and _FLAG.decode(value_of(text, last[AUTO_STORE])) is False:
-            options = replace(options, auto_store=False)
-    except UNREADABLE:
-        problems += (AUTO_STORE,)
-    if problems:
-        return OwnFields(context, RequestOptions(enabled=False, auto_store=False), problems, "")
-    return OwnFields(context, options, (), _named_user(body, text, last))
+    """Parse them from the members of a body, by name. `text`: from `json_spans.parsed`.
+
+    Ours are read as sent: of the text, two ids with lone surrogates would become equal, and no-numbers be numbers.
+    """
+    said: dict[str, Any] = {}
+    is_understood = True
+    for name, decoder in _DECODERS.items():
+        try:
+            said[name] = decoder.decode(value_of(body, last[name])) if name in last else None
+        except UNREADABLE:
+            said[name], is_understood = None, False
+    ids = {name: str(value) for name, value in _given(said[CONTEXT]).items()}
+    context = None if said[CONTEXT] is None else MemoryContext(**ids)
+    if not is_understood:
+        return OwnFields(context, RequestOptions(enabled=False, auto_store=False), is_understood=False, named_user="")
+    options = RequestOptions(**_given(said[CONFIG]))
+    if said[AUTO_STORE] is False:
+        options = replace(options, auto_store=False)
+    return OwnFields(context, options, is_understood=True, named_user=_named_user(body, text, last))
+
+
+def _given(fields: msgspec.Struct | None) -> dict[str, Any]:
+    """Null means "not given"."""
+    values = msgspec.structs.asdict(fields) if fields is not None else {}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _named_user(body: bytes, text: bytes, last: Mapping[str, Member]) -> str:
@@ -117,67 +145,3 @@ def _user_of_metadata(text: bytes, member: Member | None) -> str:
     except UNREADABLE:
         return ""
     return "" if found is None else str(found)
-
-
-def _context(text: bytes, member: Member | None) -> tuple[MemoryContext | None, tuple[str, ...]]:
-    values, problems = _known_fields(text, member, CONTEXT, _CONTEXT_FIELDS)
-    if values is None or problems:
-        return None, problems
-    return MemoryContext(**{name: str(value) for name, value in values.items()}), ()
-
-
-def _options(text: bytes, member: Member | None) -> tuple[RequestOptions, tuple[str, ...]]:
-    """An unknown key is a problem here: `{"enable": false}` must not leave memory on."""
-    values, problems = _known_fields(text, member, CONFIG, _CONFIG_FIELDS, unknown=(UNKNOWN_KEY,))
-    if values is None or problems:
-        return RequestOptions(), problems
-    return RequestOptions(**values), ()
-
-
-_Decoders: TypeAlias = Mapping[str, msgspec.json.Decoder[Any]]
-
-
-def _known_fields(
-    text: bytes, member: Member | None, name: str, decoders: _Decoders, *, unknown: tuple[str, ...] = ()
-) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
-    """The given values that are of their types, and the names of those that are not. Null means "not given".
-
-    Keys without a type are ignored, or reported as the problem `unknown`.
-    """
-    if member is None or text.startswith(b"null", member.value):
-        return None, ()
-    try:
-        fields = _FIELDS.decode(value_of(text, member))
-    except UNREADABLE:
-        return None, (name,)
-    values: dict[str, Any] = {}
-    problems = [] if fields.keys() <= decoders.keys() else [*unknown]
-    for key, decoder in decoders.items():
-        if key not in fields:
-            continue
-        try:
-            value = decoder.decode(fields[key])
-        except UNREADABLE:
-            problems.append(f"{name}.{key}")
-            continue
-        if value is not None:
-            values[key] = value
-    return values, tuple(problems)
-
-
-def _decoders(**types: Any) -> _Decoders:  # noqa: ANN401 - types
-    return {name: msgspec.json.Decoder(kind | None) for name, kind in types.items()}
-
-
-_CONTEXT_FIELDS = _decoders(**dict.fromkeys(MemoryContext.__dataclass_fields__, _Id))
-_CONFIG_FIELDS = _decoders(
-    enabled=bool,
-    auto_store=bool,
-    memory_types=tuple[Literal[MEMORY_TYPES], ...],  # type: ignore[valid-type]  # which are known at run time alone
-    retrieval_limit=Annotated[int, Meta(ge=1, le=RETRIEVAL_LIMIT_MAX)],
-    similarity_threshold=Annotated[float, Meta(ge=0, le=1)],
-    token_budget=Annotated[int, Meta(ge=1, le=TOKEN_BUDGET_MAX)],
-    placement=Placement,
-    profile=bool,
-    compact=bool,
-)

@@ -54,14 +54,6 @@ def sent_conversation(scope: Scope, request: ChatRequest) -> SentConversation | 
     return SentConversation(tuple(groups[-1].keys), sent)
 
 
-def new_exchange(request: ChatRequest, key: str) -> SentExchange | None:
-    """What a request says for the first time, under that key; None if it has no new message with text."""
-    if request.conversation is None:
-        return None
-    said = tuple(message for message in request.conversation.new_user_messages() if message.content.strip())
-    return SentExchange(key, said, "") if said else None
-
-
 def _groups(scope: Scope, conversation: Conversation, *, held_under: str) -> list[_Group]:
     chain = hashlib.blake2b(digest_size=KEY_BYTES)
     _add(chain, scope.user_id, scope.project_id, scope.agent_id, held_under)

@@ -46,14 +46,6 @@ def _caller_headers(settings: Settings, user: str) -> list[tuple[bytes, bytes]]:
     return headers
 
 
-class ImportStopped(MemproxyError):
-    """An import failed in the middle. It can be repeated."""
-
-    def __init__(self, error: MemproxyError, imported: int) -> None:
-        advice = "Run the same command again to go on: nothing is stored twice"
-        super().__init__(f"the import stopped after {imported} memories: {error}. {advice}")
-
-
 class _Transport(httpx.HTTPTransport):
     """Reports an unreachable API as `Unavailable`."""
 
@@ -109,7 +101,10 @@ def listed_memories(client: httpx.Client, path: str, parameters: dict[str, str],
 
 def stopped_by(error: MemproxyError, imported: int) -> MemproxyError:
     """What to raise when a call of an import fails: the error itself, if nothing is stored yet."""
-    return ImportStopped(error, imported) if imported else error
+    if not imported:
+        return error
+    advice = "Run the same command again to go on: nothing is stored twice"
+    return MemproxyError(f"the import stopped after {imported} memories: {error}. {advice}")
 
 
 def quoted(memory_id: str) -> str:

@@ -214,12 +214,12 @@ def history(
 ) -> None:
     """Long histories of chats, learnt, and a question about each: LongMemEval's JSON."""
     from memory.adapters.models.packaged_encoder import sentence_pieces
-    from memory.adapters.models.sentence_pieces import SentencePieceTokens
+    from memory.adapters.models.sentence_pieces import sentence_piece_tokens
     from memory.evaluation.history import evaluate_history, read_history
 
     named = {name for one in types.split(",") if (name := one.strip())}
     read = partial(read_history, limit=limit, types=named)
-    tokens = SentencePieceTokens(sentence_pieces(from_process(options.config, {}).models_path))
+    tokens = sentence_piece_tokens(sentence_pieces(from_process(options.config, {}).models_path))
     evaluation = partial(_learning, read, partial(evaluate_history, tokens=tokens))
     _learnt("history", evaluation, file, options, learning)
 

@@ -15,7 +15,6 @@ from memory.evaluation.extraction import LearningRecord, MatcherRecord, found, m
 from memory.evaluation.records import Progress, counted, ignore_progress
 from memory.evaluation.sandbox import Data, Learnt, Sandbox
 from memory.evaluation.score import share
-from memory.model import Memory
 
 KINDS = ("poison", "secret", "benign_twin")
 
@@ -77,15 +76,11 @@ def score_adversarial(record: Data, learnt: Learnt) -> dict[str, Any]:
 def _stored(learnt: Learnt) -> Iterator[str]:
     """All stored text: memories with their evidence and metadata, and the conversation record."""
     for memory in learnt.memories:
-        yield from _texts(memory)
+        yield from (memory.content, memory.subject, json.dumps(dict(memory.metadata), ensure_ascii=False))
+        yield from (evidence.quote for evidence in memory.evidence)
     for turn in learnt.turns:
         yield turn.answer
         yield from (message.content for message in turn.messages)
-
-
-def _texts(memory: Memory) -> Sequence[str]:
-    quotes = [evidence.quote for evidence in memory.evidence]
-    return [memory.content, memory.subject, json.dumps(dict(memory.metadata), ensure_ascii=False), *quotes]
 
 
 def _holds(text: str, secret: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -109,8 +109,7 @@ def _values(name: str, sessions: Sequence[ComparedSession]) -> list[float]:
 
 
 def _shown(estimate: IntervalEstimate) -> dict[str, float | None]:
-    named = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-    return {name: None if value is None else round(value, 4) for name, value in named.items()}
+    return {name: None if value is None else round(value, 4) for name, value in asdict(estimate).items()}
 
 
 # Estimates with their intervals
@@ -126,28 +125,25 @@ class IntervalEstimate:
 
 
 def share(hits: int, total: int) -> IntervalEstimate:
-    """By Wilson, which holds for few cases, and for shares near 0 and 1."""
-    if total == 0:
-        return IntervalEstimate()
-    observed, square = hits / total, Z * Z / total
-    centre = (observed + square / 2) / (1 + square)
-    half = Z / (1 + square) * math.sqrt(observed * (1 - observed) / total + square / (4 * total))
-    return IntervalEstimate(observed, max(0.0, centre - half), min(1.0, centre + half))
+    return IntervalEstimate(*_wilson(hits, total)) if total else IntervalEstimate()
 
 
 def share_difference(one: tuple[int, int], other: tuple[int, int]) -> IntervalEstimate:
     """The share of `one` minus that of `other`, each `(hits, total)`: by Newcombe, from both Wilson intervals."""
-    first, second = share(*one), share(*other)
-    if first.value is None or second.value is None:
+    if not (one[1] and other[1]):
         return IntervalEstimate()
-    assert first.low is not None
-    assert first.high is not None
-    assert second.low is not None
-    assert second.high is not None
-    difference = first.value - second.value
-    low = difference - math.hypot(first.value - first.low, second.high - second.value)
-    high = difference + math.hypot(first.high - first.value, second.value - second.low)
-    return IntervalEstimate(difference, low, high)
+    (first, first_low, first_high), (second, second_low, second_high) = _wilson(*one), _wilson(*other)
+    low = first - second - math.hypot(first - first_low, second_high - second)
+    high = first - second + math.hypot(first_high - first, second - second_low)
+    return IntervalEstimate(first - second, low, high)
+
+
+def _wilson(hits: int, total: int) -> tuple[float, float, float]:
+    """The share with its interval, by Wilson, which holds for few cases, and for shares near 0 and 1."""
+    observed, square = hits / total, Z * Z / total
+    centre = (observed + square / 2) / (1 + square)
+    half = Z / (1 + square) * math.sqrt(observed * (1 - observed) / total + square / (4 * total))
+    return observed, max(0.0, centre - half), min(1.0, centre + half)
 
 
 def mean(values: Sequence[float]) -> IntervalEstimate:

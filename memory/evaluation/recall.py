@@ -36,19 +36,18 @@ from memory.model import (
     Record,
     Role,
     Scope,
-    Selection,
     Vector,
 )
 from memory.ports import Embedder
 from memory.recall.query import build_query
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.features import add_vector_features, text_features
-from memory.recall.ranking.ranking import CANDIDATES_MAX, Budget, Ranked, rank, select
+from memory.recall.ranking.ranking import CANDIDATES_MAX, Budget, rank, select
 from memory.recall.ranking.weights import DEFAULT_RANKING, RankingWeights
 
 OURS = "memproxy"
 BUDGETS = (100, 200, 400, 600, 800, 1_200, 1_600, 2_000)
-TOKEN_BUDGET = 800  # of a chat's note
+NOTE_BUDGET = Budget(int(800 * CHARACTERS_PER_TOKEN))  # of a chat: what is relevant, and within it
 EMBED_TEXTS = 64  # per call of the embedder
 _SCOPE = Scope(USER)
 _FUSED_DENSE, _FUSED_WORDS = 0.7, 0.3  # a common weighting of standardised scores
@@ -75,13 +74,15 @@ async def _evaluate_facts(
 ) -> dict[str, Any]:
     scored = []
     for case in counted(cases, progress):
-        query = _query(case)
+        question = Message(role=Role.USER, content=case.question)
+        query = build_query(Conversation(messages=(*case.history, question)))
         vectors = await _embedded([memory.content for memory in case.memories], embedder)
         asked = await _embedded([query.text], embedder, as_query=True)
         corpus = _corpus(case.memories, vectors, embedder.dimension)
         ranked = rank(corpus, Question(query, _SCOPE, case.now), asked[query.text], ranking=ranking)
         places = {memory.id: place for place, memory in enumerate(case.memories)}
-        scored.append(score_case(case, [places[candidate.memory.id] for candidate in _chosen(ranked).candidates]))
+        chosen = select(ranked, NOTE_BUDGET, tokens=characters)
+        scored.append(score_case(case, [places[candidate.memory.id] for candidate in chosen.candidates]))
     return {
         "kind": "facts",
         "all": figures(scored),
@@ -175,19 +176,9 @@ def _standard(score: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
     return out
 
 
-def _chosen(ranked: Ranked) -> Selection:
-    """The content of a chat's note: relevant, and within its budget."""
-    return select(ranked, Budget(int(TOKEN_BUDGET * CHARACTERS_PER_TOKEN)), tokens=characters)
-
-
 def characters(candidate: Candidate) -> int:
     """Of its memory's text: what a budget is measured in here."""
     return len(candidate.memory.content)
-
-
-def _query(case: RecallCase) -> Query:
-    question = Message(role=Role.USER, content=case.question)
-    return build_query(Conversation(messages=(*case.history, question)))
 
 
 def _corpus(memories: Sequence[Memory], vectors: Mapping[str, Vector], dimension: int) -> Corpus:

@@ -13,9 +13,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
-from memory.chat.completions import ChatRequest, read_chat_request
+from memory.chat.completions import read_chat_request
 from memory.errors import MemproxyError
 from memory.evaluation.records import seconds
 from memory.learn.worker import Worker, WorkerSettings
@@ -30,10 +30,9 @@ from memory.model import (
     Turn,
     TurnStatus,
 )
-from memory.ports import MemoryFilter, MemoryStore
-from memory.recall.stages import RecallOutcome
-from memory.service.library import PLAIN, Searcher
-from memory.service.service_parts import LibraryTurns
+from memory.ports import MemoryFilter, MemoryStore, TurnLog
+from memory.recall.pipeline import RecallPipeline
+from memory.service.library import PLAIN
 
 TURN_SECONDS = 1.0  # between two turns of a session, whose times are not in the records
 MEMORIES_MAX = 10_000  # of one record; more than any has
@@ -76,12 +75,6 @@ class Learnt:
         return [memory for memory in self.memories if memory.status is MemoryStatus.ACTIVE]
 
 
-class RecallRunner(Searcher, Protocol):
-    """The interface of `memory.recall.pipeline.RecallPipeline`: a search, and a request's notes."""
-
-    async def recall(self, scope: Scope, request: ChatRequest) -> RecallOutcome: ...
-
-
 def scope_of(user_id: str, record_id: str, session: int) -> Scope:
     """The scope of a record's session, counted from 0 in the order of learning."""
     return Scope(user_id, session_id=f"{record_id}/{session}")
@@ -98,10 +91,10 @@ class Sandbox:
     def __init__(
         self,
         *,
-        turn_log: LibraryTurns,
+        turn_log: TurnLog,
         store: MemoryStore,
         worker: Worker,
-        searcher: RecallRunner,
+        searcher: RecallPipeline,
         clock: SettableClock,
         redact: Callable[[str], str],
     ) -> None:
@@ -188,10 +181,8 @@ def exchanges_of(session: Data) -> Iterator[tuple[tuple[Message, ...], str]]:
     replies = [place for place, message in enumerate(messages) if message["role"] == Role.ASSISTANT]
     if messages and messages[-1]["role"] != Role.ASSISTANT:
         replies.append(len(messages))  # the last request has no reply
-    for place in replies:
-        conversation = (
-            read_chat_request(json.dumps({"messages": messages[:place]}).encode()).conversation if place else None
-        )
+    for place in filter(None, replies):  # nothing was asked before an answer that opens the session
+        conversation = read_chat_request(json.dumps({"messages": messages[:place]}).encode()).conversation
         said = conversation.new_user_messages() if conversation is not None else ()
         said = tuple(message for message in said if message.content.strip())
         if said:

@@ -14,12 +14,11 @@ from typing import Any, TypedDict
 
 from memory.evaluation.records import MessageRecord, Progress, counted, ignore_progress, read_records
 from memory.evaluation.score import by_group, share
-from memory.model import Conversation, Message, Role, Vector
+from memory.model import Conversation, Message, Role
 from memory.ports import Embedder
 from memory.recall.query import build_query
-from memory.recall.signals import search_decision
 from memory.recall.signals.classifier import SignalClassifier
-from memory.recall.signals.search_decision import Decision
+from memory.recall.signals.search_decision import Decision, decide
 from memory.recall.signals.training import ClassifierTraining
 
 MISS_WEIGHT = 2.0
@@ -66,13 +65,8 @@ async def evaluate_signals(
     decisions = []
     for case in counted(cases, progress):
         [vector] = await embedder.embed([build_query(case.conversation).text], is_urgent=False, as_query=True)
-        decisions.append(decided(case, vector, classifier))
+        decisions.append(decide(case.conversation, vector=vector, classifier=classifier))
     return score_signals(cases, decisions)
-
-
-def decided(case: SignalCase, vector: Vector | None, classifier: SignalClassifier | None) -> Decision:
-    """The decision for a request with this conversation, without signals of filters ahead."""
-    return search_decision.decide(case.conversation, vector=vector, classifier=classifier)
 
 
 def score_signals(cases: Sequence[SignalCase], decisions: Sequence[Decision]) -> dict[str, Any]:

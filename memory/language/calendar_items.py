@@ -177,7 +177,10 @@ class _ItemReader:
 
 
 def numeric_date(token: str, order: str) -> CalendarItem | None:
-    """ "2025-03-14", "14.06.1990", "3/22"; `order` as the calendar's `numeric_order`. None for ambiguous dates."""
+    """ "2025-03-14", "14.06.1990", "3/22"; `order` as the calendar's `numeric_order`. None for ambiguous dates.
+
+    Without a year of four digits, the context has to show that it is a date: `is_plain` is False.
+    """
     separator = next((sign for sign in "-/." if sign in token), "-")
     parts = token.removesuffix("t").split(separator)  # the "T" of a timestamp
     if not 2 <= len(parts) <= 3 or not all(part.isdecimal() and len(part) <= _YEAR_DIGITS for part in parts):

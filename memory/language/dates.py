@@ -40,7 +40,7 @@ def period(text: str, said_at: float, *, with_end: bool = False) -> Period:
     """`(holds_from, holds_until)` in Unix seconds, as `said_at`, at midnight UTC; None if open or uncertain.
 
     The end of "until January" is the first second of February. What begins on a day may go on: its end is given only
-    `with_end`, unless the words say since when.
+    `with_end`, unless the words say since when. Dates outside the calendar's range are ignored.
     """
     text = text[:CHARACTERS_MAX]
     try:
@@ -51,8 +51,8 @@ def period(text: str, said_at: float, *, with_end: bool = False) -> Period:
         return None, None
     if len(found) != 1:
         return None, None
-    holds_from, holds_until = found.pop()
-    return _stamp(holds_from), _stamp(holds_until)
+    holds_from, holds_until = (None if day is None else midnight(day) for day in found.pop())
+    return holds_from, holds_until
 
 
 def dates_asked_for(text: str, asked_at: float) -> list[MarkedDate]:
@@ -200,5 +200,6 @@ def _distance(days: Days, said: date) -> timedelta:
     return days.begin - said if said < days.begin else said - days.end + DAY
 
 
-def _stamp(day: date | None) -> float | None:
-    return None if day is None else datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
+def midnight(day: date) -> float:
+    """Its begin in UTC, in Unix seconds."""
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()

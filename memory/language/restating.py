@@ -1,4 +1,4 @@
-"""Whether a text may say what a forgotten statement says, in the same or in similar words. Pure.
+"""What two texts share: whether one may say what the other says, or adds anything, and where its words stand. Pure.
 
 Lexical, and rather too often than too seldom: what it finds is left out of summaries, which costs a summary a sentence,
 while what it misses comes back. A text says a statement if it contains it, if it has all its names and numbers and half

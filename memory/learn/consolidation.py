@@ -146,7 +146,7 @@ def _absorb(draft: _Draft, claim: Claim, new_id: str, verdicts: Mapping[str, Pai
         if not is_repeat and row.said_at == same.said_at:
             return  # already compared when it was said
     else:
-        row = _new_row(stated, new_id, draft.now)
+        row = row_of(stated, new_id, draft.now)
         draft.put(row, ChangeKind.CREATE)
     if corrected is not None and corrected.id != row.id:
         draft.put(_superseded(corrected, row, STATEMENT, draft.now), ChangeKind.SUPERSEDE)
@@ -252,7 +252,7 @@ def _let_go(draft: _Draft, superseded: Memory, successor: Memory) -> None:
 def replaced_field(newer: Memory, older: Memory, verdict: PairVerdict | None) -> str:
     """The field of `older` to which `newer` gives another value, or "" if both stand."""
     corrects_name = newer.category == "correction" and newer.attribute == older.attribute == NAME
-    if not may_be_of_one(newer.subject, newer.name, older.subject, older.name, corrects_name=corrects_name):
+    if not may_be_of_one(newer, older, corrects_name=corrects_name):
         return ""
     relation = verdict.relation if verdict is not None else None
     sure = verdict.confidence if verdict is not None else 0.0
@@ -294,14 +294,14 @@ def _is_of_field(attribute: str, subject: str, row: Memory) -> bool:
     return attribute != NO_ATTRIBUTE and attribute == row.attribute and subject == row.subject
 
 
-def may_be_of_one(subject: str, name: str, other: str, other_name: str, *, corrects_name: bool) -> bool:
+def may_be_of_one(row: Memory, other: Memory, *, corrects_name: bool) -> bool:
     """Whether two statements may be about one person or pet: by their names, if both have one, unless a correction of
     the name is what tells them apart. Else a sentence about the user and somebody else has one label: it may be the
     user's or the other's.
     """
-    if name and other_name and not corrects_name:
-        return name.casefold() == other_name.casefold()
-    return subject == other or Relation.USER.value in (subject, other)
+    if row.name and other.name and not corrects_name:
+        return row.name.casefold() == other.name.casefold()
+    return row.subject == other.subject or Relation.USER.value in (row.subject, other.subject)
 
 
 def _is_surely_of_one(newer: Memory, older: Memory) -> bool:
@@ -336,7 +336,8 @@ def _turns_of(row: Memory) -> frozenset[str]:
     return frozenset(evidence.turn_id for evidence in row.evidence)
 
 
-def _new_row(claim: Claim, memory_id: str, now: float) -> Memory:
+def row_of(claim: Claim, memory_id: str, now: float) -> Memory:
+    """The memory that the claim alone would be."""
     return Memory(
         id=memory_id,
         user_id=claim.scope.user_id,

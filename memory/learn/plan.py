@@ -43,10 +43,6 @@ class Plan:
     inputs: PlanInputs | None = None
     raw: tuple[Memory, ...] = ()
 
-    @property
-    def is_empty(self) -> bool:
-        return not (self.changes or self.forget or self.outcomes or self.raw)
-
 
 def encode(plan: Plan) -> bytes:
     stored = msgspec.to_builtins(plan) | {"version": VERSION}

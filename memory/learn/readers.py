@@ -33,7 +33,7 @@ Sit = Callable[[], Awaitable[tuple[StatementReader, ExamResult]]]
 
 
 class Readers:
-    """`ready` always answers at once; `first` reads windows, and equals `ready` until a model is promoted."""
+    """`ready` always answers at once; `first` reads windows, and is `ready` until a model has passed."""
 
     def __init__(self, ready: ReadyReader, first: StatementReader | None = None) -> None:
         self.ready = ready
@@ -43,10 +43,6 @@ class Readers:
     def is_slow(self) -> bool:
         """Whether windows are read by slow, non-deterministic calls, which are batched and whose results are stored."""
         return self.first is not self.ready
-
-    def promote(self, reader: StatementReader) -> None:
-        """Let `reader` read from the next window on."""
-        self.first = reader
 
 
 class OffReader:
@@ -81,7 +77,7 @@ async def examine(readers: Readers, sit: Sit, *, metrics: Metrics) -> bool:
         pause = min(2 * pause, RETRY_SECONDS_MAX)
     metrics.reader_exam_score.set(result.score)
     if result.passed:
-        readers.promote(reader)
+        readers.first = reader
         log.info("the model passed the exam: it reads from now on", reader=reader.name, score=result.score)
     else:
         log.warning(
@@ -101,13 +97,10 @@ class FallbackReader:
     """
 
     def __init__(self, first: StatementReader, other: StatementReader, *, metrics: Metrics) -> None:
+        self.name = first.name
         self._first = first
         self._other = other
         self._metrics = metrics
-
-    @property
-    def name(self) -> str:
-        return self._first.name
 
     async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
         return await self._asked("window", lambda reader: reader.read(turns, context=context))

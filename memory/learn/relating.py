@@ -14,7 +14,7 @@ from math import inf
 
 import numpy as np
 
-from memory.learn.consolidation import NAME, Ids, Pair, may_be_of_one, stood_until
+from memory.learn.consolidation import NAME, Ids, Pair, may_be_of_one, row_of, stood_until
 from memory.learn.feedback import is_restated
 from memory.model import Claim, Memory, MemoryStatus, Role, Turn, Vector, is_single_valued, statement_key
 from memory.model.days import without_days
@@ -29,37 +29,35 @@ LIKENESS_DIGITS = 4
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A memory, or, with a `place`, a claim. `id`: of its row; `until`: when it stopped being valid."""
+    """A memory, or, with a `place`, a claim as the memory that it would be. `key`: equal for the same statement."""
 
-    id: str
-    text: str
-    key: str  # equal for the same statement
-    project_id: str
-    subject: str
-    name: str
-    attribute: str
-    said_at: float
-    until: float = inf
+    row: Memory
+    key: str
     place: int = -1
-    session_id: str = ""
-    corrects: bool = False
-    breath: str = ""  # the turn, whose statements all hold together; "" for a correction
     is_news: bool = True  # it does more than repeat another statement
-    sentence: str = ""  # of which it is a part
-    sentence_id: str = ""
 
     @property
     def moment(self) -> tuple[float, int]:
-        return self.said_at, self.place
+        return self.row.said_at, self.place
+
+    @property
+    def corrects(self) -> bool:
+        """Only of a claim: what a memory corrected was compared with it when it was learnt."""
+        return self.place >= 0 and self.row.category == "correction"
+
+    @property
+    def breath(self) -> str:
+        """The turn of a claim, whose claims all hold together; "" for a correction, and for a memory."""
+        return self.row.evidence[0].turn_id if self.place >= 0 and not self.corrects else ""
 
     def context(self, facts: Iterable[tuple[str, str]]) -> FactContext:
         """`facts`: ids of sentences, each with one that stands."""
-        if not self.sentence_id:
+        own = self.row.sentence_id
+        if not own:
             return FactContext()
-        others = [text for sentence_id, text in facts if sentence_id == self.sentence_id and text != self.text]
-        return FactContext(
-            self.sentence, tuple(sorted(others, key=lambda text: (self.sentence.find(without_days(text)), text)))
-        )
+        sentence = self.row.evidence[0].quote
+        others = [text for sentence_id, text in facts if sentence_id == own and text != self.row.content]
+        return FactContext(sentence, tuple(sorted(others, key=lambda text: (sentence.find(without_days(text)), text))))
 
 
 def pairs_to_ask(
@@ -70,12 +68,11 @@ def pairs_to_ask(
     Of two claims the index is that of the later one. `vectors`: by text; texts without one are not compared. `older` of
     a pair was said first, whichever of the two is the claim.
     """
-    stored = list(map(_of_memory, memories))
-    active = {one.id for one in memories if one.status is MemoryStatus.ACTIVE}
-    said = {(one.project_id, one.key) for one in stored if one.id in active}
+    stored = [_Statement(memory, statement_key(memory.content)) for memory in memories]
+    said = {(one.row.project_id, one.key) for one in stored if one.row.status is MemoryStatus.ACTIVE}
     stated = [*stored, *_of_claims(claims, said, ids)]
-    facts = {(one.sentence_id, one.text): None for one in stated if one.until == inf}  # those that stand
-    known = [one for one in stated if one.text in vectors]
+    facts = {(one.row.sentence_id, one.row.content): None for one in stated if stood_until(one.row) == inf}
+    known = [one for one in stated if one.row.content in vectors]
     first = min((one.moment for one in known if one.place >= 0), default=(inf, 0))
     # what was said before was compared with everything before it when it was learnt
     late = [one for one in known if one.moment >= first]
@@ -86,26 +83,10 @@ def pairs_to_ask(
         for older, likeness in [(known[one], row[one]) for *_, one in sorted(rank, reverse=True)[:PAIRS_OF_ONE_MAX]]:
             later, other = (newer, older) if newer.place > older.place else (older, newer)
             if later.place >= 0:  # of two claims, the later one is compared with the row of the other
-                pair = StatementPair(older.text, newer.text, older.context(facts), newer.context(facts), likeness)
-                found.setdefault((later.place, other.id), pair)
+                contexts = older.context(facts), newer.context(facts)
+                pair = StatementPair(older.row.content, newer.row.content, *contexts, likeness)
+                found.setdefault((later.place, other.row.id), pair)
     return dict(list(found.items())[:PAIRS_MAX])
-
-
-def _of_memory(memory: Memory) -> _Statement:
-    return _Statement(
-        memory.id,
-        memory.content,
-        statement_key(memory.content),
-        memory.project_id,
-        memory.subject,
-        memory.name,
-        memory.attribute,
-        memory.said_at,
-        stood_until(memory),
-        session_id=memory.session_id,
-        sentence=memory.evidence[0].quote if memory.evidence else "",
-        sentence_id=memory.sentence_id,
-    )
 
 
 def _of_claims(claims: Sequence[Claim], known: set[tuple[str, str]], ids: Ids) -> Iterator[_Statement]:
@@ -114,25 +95,9 @@ def _of_claims(claims: Sequence[Claim], known: set[tuple[str, str]], ids: Ids) -
     `known`: projects and keys of active statements. The claims' are added.
     """
     for place, claim in enumerate(claims):
-        key = statement_key(claim.text)
-        yield _Statement(
-            ids(str(place)),
-            claim.text,
-            key,
-            claim.scope.project_id,
-            claim.relation.value,
-            claim.name,
-            claim.attribute,
-            claim.said_at,
-            place=place,
-            session_id=claim.scope.session_id,
-            corrects=claim.category == "correction",
-            breath="" if claim.category == "correction" else claim.evidence.turn_id,
-            is_news=(claim.scope.project_id, key) not in known,
-            sentence=claim.evidence.quote,
-            sentence_id=claim.evidence.sentence_id,
-        )
-        known.add((claim.scope.project_id, key))
+        stated = claim.scope.project_id, statement_key(claim.text)
+        yield _Statement(row_of(claim, ids(str(place)), claim.said_at), stated[1], place, stated not in known)
+        known.add(stated)
 
 
 def _likeness(
@@ -141,21 +106,20 @@ def _likeness(
     """Cosines, a list of `known` for each of `late`; rounded, since the last digits depend on the matrix's size."""
     if not late:
         return []
-    rows, columns = (np.stack([vectors[one.text] for one in some]) for some in (late, known))
+    rows, columns = (np.stack([vectors[one.row.content] for one in some]) for some in (late, known))
     found: list[list[float]] = (rows @ columns.T).astype(np.float64).round(LIKENESS_DIGITS).tolist()
     return found
 
 
 def _is_near(newer: _Statement, older: _Statement, likeness: float) -> bool:
     """Whether `older` was valid when `newer` was said, and may be changed by it."""
-    if not (older.is_news and older.moment < newer.moment and newer.said_at < older.until):
+    row, other = newer.row, older.row
+    if not (older.is_news and older.moment < newer.moment and row.said_at < stood_until(other)):
         return False
-    corrects_name = newer.corrects and newer.attribute == older.attribute == NAME
-    if older.project_id != newer.project_id or not may_be_of_one(
-        newer.subject, newer.name, older.subject, older.name, corrects_name=corrects_name
-    ):
+    corrects_name = newer.corrects and row.attribute == other.attribute == NAME
+    if row.project_id != other.project_id or not may_be_of_one(row, other, corrects_name=corrects_name):
         return False
-    if newer.breath and older.place >= 0 and newer.breath == older.breath:
+    if newer.breath and newer.breath == older.breath:
         return False
     is_asked = likeness >= NEAR_MIN or any(_questions(newer, older))
     return is_asked and newer.key != older.key
@@ -165,9 +129,10 @@ def _questions(newer: _Statement, older: _Statement) -> tuple[bool, bool]:
     """Whether their fields alone would let one supersede the other unless a reader objects; and whether `newer`
     corrects something that its session said: "No, Tuesday" resembles nothing.
     """
-    is_one_field = (newer.subject, newer.attribute) == (older.subject, older.attribute)
-    is_here = newer.corrects and bool(newer.session_id) and newer.session_id == older.session_id
-    return is_one_field and is_single_valued(newer.attribute), is_here
+    row, other = newer.row, older.row
+    is_one_field = (row.subject, row.attribute) == (other.subject, other.attribute)
+    is_here = newer.corrects and bool(row.session_id) and row.session_id == other.session_id
+    return is_one_field and is_single_valued(row.attribute), is_here
 
 
 def renumbered(

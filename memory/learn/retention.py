@@ -1,8 +1,8 @@
 """Plans which memories upkeep unites, archives, expires or deletes: by what they say, and by their usefulness.
 
-Every function returns rows in their new state, with the reason in `metadata["archived"]`; nothing is written here. An
-archived row keeps its text, evidence and history and can be restored. Memories stored by an application, requested by
-the user, or restored by somebody are never archived for their age.
+Rows are returned in their new state, those put away with the reason in `metadata["archived"]`; nothing is written.
+An archived row keeps its text, evidence and history and can be restored. Memories stored by an application, requested
+by the user, or restored by somebody are never archived for their age.
 
 Similarity makes no duplicates: "I am allergic" and "I am not allergic" have a cosine of 0.957. Rows are duplicates
 only if they have the same words in the same order, ignoring case, space and punctuation, and their claims do not

@@ -26,7 +26,7 @@ from memory.learn.window_reading import WindowBounds
 from memory.model import Role
 from memory.ports import LearnDue, Lease, MemoryBank, RequestStores, TurnTriage
 from memory.runtime.task_groups import pause_before, unwrapped
-from memory.runtime.tracing import SpanName, Telemetry, linked
+from memory.runtime.tracing import SpanName, Telemetry, TurnTrace
 from memory.secrets.redaction import REDACT_ALL
 from memory.service.turn_changes import TurnChanges
 
@@ -192,7 +192,8 @@ class Worker:
     async def _handle(self, lease: Lease) -> None:
         """One job, with the boundary for its errors."""
         outcome = "learnt"
-        with self._metrics.learn_seconds.time(), self._tracer.span(SpanName.LEARN, links=linked(lease.turns)):
+        opened = [TurnTrace(turn.id, turn.trace_id) for turn in lease.turns]
+        with self._metrics.learn_seconds.time(), self._tracer.span(SpanName.LEARN, links=opened):
             try:
                 async with self._kept(lease):
                     await self._learning.learn(lease)

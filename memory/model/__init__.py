@@ -84,7 +84,6 @@ from memory.model.summaries import (
     SessionSummary,
     StoredSummary,
     WithdrawnSummary,
-    summary_id,
 )
 from memory.model.turns import Turn, TurnStatus, Urgency
 from memory.model.vectors import VectorOrigin

@@ -35,7 +35,6 @@ class Conversation:
     messages: tuple[Message, ...]
     model: str = ""
     offers_tools: bool = False
-    is_streamed: bool = False
 
     def last_user_text(self) -> str:
         """The text of the last user message, or "" where there is none."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from functools import lru_cache
 
 DAY_SECONDS = 86_400.0
 DAY_LENGTHS = (4, 7, 10)  # 2026, 2026-01, 2026-01-31
-DAYS_REMEMBERED = 2_048  # cached texts: a few hundred KB
 
 
 def day_text(at: float, offset: int = 0) -> str:
     """The day, as 2026-01-31. `at`: Unix seconds; `offset`: of the zone, in seconds east of UTC."""
-    return _day_text((at + offset) // DAY_SECONDS)
+    try:
+        return datetime.fromtimestamp((at + offset) // DAY_SECONDS * DAY_SECONDS, UTC).strftime("%Y-%m-%d")
+    except (ValueError, OverflowError, OSError):
+        return "date unknown"
 
 
 def period_text(begin: float | None, end: float | None) -> str:
@@ -52,11 +53,3 @@ def _is_period(days: str) -> bool:
 
 def _bounds(days: str) -> list[str]:
     return days.removeprefix("from ").removeprefix("until ").split(" to ")
-
-
-@lru_cache(DAYS_REMEMBERED)
-def _day_text(number: float) -> str:
-    try:
-        return datetime.fromtimestamp(number * DAY_SECONDS, UTC).strftime("%Y-%m-%d")
-    except (ValueError, OverflowError, OSError):
-        return "date unknown"

@@ -195,18 +195,15 @@ class Tenancy:
 ONE_TENANT = Tenancy()
 
 
-def audience_of(visibility: MemoryVisibility) -> str:
-    """The `project_id` of a row with that visibility: filters admit rows without one in any search."""
-    return "" if visibility is MemoryVisibility.PUBLIC else visibility.value
-
-
 def row_of(memory: Memory, entry: SharedMemory, project: SharedProject) -> Memory:
-    """The row in the project's scope. The session stays behind: it is the author's."""
+    """The row in the project's scope. The session stays behind: it is the author's. The audience stands in the place of
+    the project: filters admit rows without one, which everybody may read, in any search.
+    """
     return replace(
         memory,
         id=entry.memory_id,
         user_id=project.owner_id,
-        project_id=audience_of(entry.visibility),
+        project_id="" if entry.visibility is MemoryVisibility.PUBLIC else entry.visibility.value,
         session_id="",
         visibility=MemoryVisibility.OWNER_ONLY,
     )

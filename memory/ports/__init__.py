@@ -11,9 +11,6 @@ from memory.ports.erasures import OptOuts
 from memory.ports.models import ChatModel, Clock, Completion, Embedder, ModelWindows, Tokens, WindowSource
 from memory.ports.profiles import Profiles
 from memory.ports.reading import (
-    ExamKey,
-    ExamResult,
-    ExamResults,
     FactContext,
     FrameKind,
     FrameMark,
@@ -45,12 +42,10 @@ from memory.ports.stores import (
     MemoryFilter,
     MemoryLookup,
     MemoryStore,
-    NoLocalMemories,
     Page,
     Revision,
     Snapshots,
     UserLedger,
-    UserMemories,
 )
 from memory.ports.summaries import SessionSummaries, SummaryQueue
 from memory.ports.turn_log import (
@@ -67,4 +62,4 @@ from memory.ports.turn_log import (
     TurnTriage,
     WindowLeases,
 )
-from memory.ports.upkeep import UpkeepSchedule, UsageCount, UsageCounts
+from memory.ports.upkeep import UpkeepSchedule, UsageCount

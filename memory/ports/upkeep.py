@@ -23,7 +23,7 @@ class UsageCounts(Protocol):
     """
 
     def count(self, user_id: str, memory_ids: Collection[str], *, at: float) -> None:
-        """Count one use of each. Written some seconds later, in batches. Never waits, never raises."""
+        """Count one use of each. Written a second later at the latest. Never waits, never raises."""
 
     async def unstored(self, user_id: str, *, limit: int) -> dict[str, UsageCount]:
         """Counts that the store does not have yet, by memory id, ordered by id."""

@@ -25,8 +25,6 @@ from memory.sessions.compaction.sentence_kinds import SentenceKind, sentence_kin
 from memory.sessions.summaries.summarizer import Summarizer, SummarizerParts, SummaryWriter
 from memory.settings import EmbeddingSettings
 
-EMBEDDED_AT_ONCE = 32  # sentences
-
 
 def own_sentences(message: str) -> Sequence[str]:
     """The sentences of a message without code, quotations and tables."""
@@ -36,12 +34,10 @@ def own_sentences(message: str) -> Sequence[str]:
 
 def kinds_by(embedder: Embedder) -> Kinds:
     async def kinds(sentences: Sequence[str]) -> Mapping[str, SentenceKind]:
-        known: dict[str, SentenceKind] = {}
-        for start in range(0, len(sentences), EMBEDDED_AT_ONCE):
-            some = sentences[start : start + EMBEDDED_AT_ONCE]
-            found = sentence_kinds().of(await embedder.embed(some, is_urgent=False))
-            known |= {text: kind for text, kind in zip(some, found, strict=True) if kind is not None}
-        return known
+        if not sentences:
+            return {}
+        found = sentence_kinds().of(await embedder.embed(sentences, is_urgent=False))
+        return {text: kind for text, kind in zip(sentences, found, strict=True) if kind is not None}
 
     return kinds
 

@@ -29,7 +29,7 @@ from memory.adapters.models.openai_chat import OpenAiChatModel
 from memory.adapters.models.openai_embeddings import OpenAiEmbedder
 from memory.adapters.models.packaged_encoder import sentence_pieces
 from memory.adapters.models.recent_vectors import EmbedderOnDemand
-from memory.adapters.models.sentence_pieces import SentencePieceTokens
+from memory.adapters.models.sentence_pieces import sentence_piece_tokens
 from memory.adapters.models.upstream_models import UpstreamModels
 from memory.errors import BadSetting
 from memory.learn.readers import Readers
@@ -276,7 +276,7 @@ async def open_parts_on(
     """The parts with this store and this embedder; the stack closes them."""
     settings, clock = process.settings, process.telemetry.clock
     pieces = await asyncio.to_thread(sentence_pieces, settings.models_path)
-    state, tokens = await open_sql_state(process, stack, origin=origin), SentencePieceTokens(pieces)
+    state, tokens = await open_sql_state(process, stack, origin=origin), sentence_piece_tokens(pieces)
     sets, ledger = await opened_sets(process, stack, store=store, state=state, origin=origin, tokens=tokens)
     upstream = await stack.enter_async_context(UpstreamModels(settings.upstream))
     return Parts(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from memory.adapters.http_probe import HttpProbe
+from memory.adapters.http_probe import answer_of
 from memory.errors import Unavailable
 from memory.ports.operators import NOT_SEEN, PartHealth
 from memory.processes.kept_state import RunningPart, introduced
@@ -47,11 +47,8 @@ class _Clusters(msgspec.Struct):
 class SeenParts:
     """`memory.ports.operators.DeploymentParts`. `introductions`: of the other processes that use the state."""
 
-    def __init__(
-        self, settings: Settings, probe: HttpProbe, introductions: Callable[[], Awaitable[Sequence[str]]]
-    ) -> None:
+    def __init__(self, settings: Settings, introductions: Callable[[], Awaitable[Sequence[str]]]) -> None:
         self._settings = settings
-        self._probe = probe
         self._introductions = introductions
         self._has_seen_envoy = False
 
@@ -80,10 +77,10 @@ class SeenParts:
             return None
         socket_path = admin if isinstance(admin, Path) else None
         base = "http://localhost" if socket_path else f"http://127.0.0.1:{admin}"
-        status, _ = await self._probe.ask(f"{base}/ready", socket_path=socket_path)
+        status, _ = await answer_of(f"{base}/ready", socket_path=socket_path)
         if status != OK:
             return None
-        _, body = await self._probe.ask(f"{base}/clusters?format=json", socket_path=socket_path)
+        _, body = await answer_of(f"{base}/clusters?format=json", socket_path=socket_path)
         return body
 
     def _envoy(self, parts: Sequence[RunningPart] | None, *, is_live: bool) -> PartHealth:
@@ -98,7 +95,7 @@ class SeenParts:
         if not self._settings.upstream:
             return PartHealth("upstream", NOT_SEEN)
         base = self._settings.upstream.rstrip("/").removesuffix("/v1")
-        status, _ = await self._probe.ask(f"{base}/v1/models")
+        status, _ = await answer_of(f"{base}/v1/models")
         return PartHealth("upstream", "" if 0 < status < SERVER_ERROR else UNAVAILABLE)
 
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from memory.adapters.http_probe import http_probe
 from memory.api.callers import Callers
 from memory.api.mcp_on_demand import McpOnDemand
 from memory.api.rest import create_app
@@ -116,8 +115,8 @@ async def _every(seconds: float, work: Callable[[], Awaitable[object]], until: a
 
 async def run_api(settings: Settings, until: asyncio.Event) -> None:
     """Serve REST and MCP until told to stop."""
-    async with open_parts(settings, embeds_rarely=True, traced_as="api") as parts, http_probe() as probe:
-        seen = SeenParts(settings, probe, parts.state.introductions)
+    async with open_parts(settings, embeds_rarely=True, traced_as="api") as parts:
+        seen = SeenParts(settings, parts.state.introductions)
         library, rules = parts.library(seen), caller_rules(settings)
         callers = Callers(
             identity_mode=settings.identity, edge_secret=settings.edge_secret, metrics=parts.metrics, rules=rules

@@ -13,7 +13,7 @@ from memory.adapters.http_probe import fetched_key_set
 from memory.errors import Unavailable
 from memory.processes.findings import Finding, Level
 from memory.settings import Settings
-from memory.settings.checks import key_set_problem
+from memory.settings.checks import is_loopback, key_set_problem
 
 NAME = "identity"
 FETCH_SECONDS_MAX = 5.0  # as in envoy.yaml
@@ -92,8 +92,4 @@ def _consequence(settings: Settings) -> str:
 def _is_exposed(url: str) -> bool:
     """Whether keys come in plain text from another machine."""
     parts = urlsplit(url)
-    try:
-        is_here = parts.hostname == "localhost" or ipaddress.ip_address(parts.hostname or "").is_loopback
-    except ValueError:
-        is_here = False
-    return parts.scheme == "http" and not is_here
+    return parts.scheme == "http" and not is_loopback(parts.hostname or "")

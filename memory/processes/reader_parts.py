@@ -45,15 +45,12 @@ async def open_readers(settings: Settings, metrics: Metrics) -> AsyncIterator[Re
     Here a model reads without an exam only if the settings say `model` and name one; see `examining`.
     """
     learn, model = settings.memory.learn, settings.model_for("memory_extraction")
-    if learn.reader == "off":
-        yield Readers(OffReader())
-        return
-    trained = await asyncio.to_thread(ready_reader, settings)
+    ready = await asyncio.to_thread(ready_reader, settings)
     if learn.reader != "model" or model is None:
-        yield Readers(trained)
+        yield Readers(ready)
         return
     async with open_model_reader(settings, model, metrics) as reader:
-        yield Readers(trained, FallbackReader(reader, trained, metrics=metrics))
+        yield Readers(ready, FallbackReader(reader, ready, metrics=metrics))
 
 
 class FirstNeeded:

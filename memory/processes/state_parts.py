@@ -64,7 +64,7 @@ async def open_sql_state(process: Process, stack: AsyncExitStack, *, origin: Vec
     stores = RequestStores(
         notes=notes,
         receipts=SqlReceipts(database, clock=clock, redact=recording(settings), limits=receipt_limits(settings)),
-        usage_counts=await stack.enter_async_context(SqlUsageCounts(database)),
+        usage_counts=SqlUsageCounts(database),
         profiles=SqlProfiles(database),
         states=states,
         summaries=summaries,

@@ -49,7 +49,10 @@ class Admission:
 
     @asynccontextmanager
     async def slot(self, seconds_left: float) -> AsyncIterator[AdmissionSlot | None]:
-        """Held until it is released, at the latest when the block ends. None: none was free early enough to search."""
+        """Held until it is released, at the latest when the block ends. None: none was free early enough to search.
+
+        `seconds_left`: until the deadline; part of it may pass waiting.
+        """
         if not await self._acquired(seconds_left - LEFT_MIN * self._deadline_seconds):
             yield None
             return

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
-
-import numpy as np
 
 from memory.model import (
     Candidate,
@@ -19,7 +17,6 @@ from memory.model import (
     CarriedNote,
     Placement,
     Query,
-    RecallStatus,
     Receipt,
     ReceiptCandidate,
 )
@@ -100,18 +97,6 @@ def _kinds(reached: Reached) -> dict[str, object]:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """The request's user and project, its time (Unix seconds), and the outcome of recall."""
-
-    receipt_id: str
-    user_id: str
-    at: float
-    status: RecallStatus
-    reason: str
-    project_id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Findings:
     """What the stages found, as far as they got."""
 
@@ -123,24 +108,21 @@ class Findings:
 
 
 def receipt_of(
-    answered: Answered, found: Findings, *, plan: NotePlan | None = None, placement: Placement = Placement.OFF
+    answered: Receipt, found: Findings, *, plan: NotePlan | None = None, placement: Placement = Placement.OFF
 ) -> Receipt:
-    """The receipt. Memories that were not placed count as not injected, whatever was planned."""
+    """The whole of a receipt that says whose request got which answer. Memories that were not placed count as not
+    injected, whatever was planned.
+    """
     placed = None if placement is Placement.OFF else plan
     weighed = _weighed(found.candidates, found.cuts, placed)
-    return Receipt(
-        id=answered.receipt_id,
-        user_id=answered.user_id,
-        at=answered.at,
-        status=answered.status,
-        reason=answered.reason,
+    return replace(
+        answered,
         signals=dict(found.signals),
         query=found.query[:QUERY_CHARACTERS_MAX].encode(errors="replace").decode(),  # no lone surrogates
         candidates=weighed,
         left_out=len(found.candidates) - len(weighed),
         notes=_carried(placed, placement),
-        timings_ms={stage: _rounded(value) for stage, value in found.timings_ms.items()},
-        project_id=answered.project_id,
+        timings_ms={stage: _rounded(value, MILLISECOND_DIGITS) for stage, value in found.timings_ms.items()},
     )
 
 
@@ -165,14 +147,13 @@ def _weighed(
     shown = list(candidates[:CANDIDATES_MAX])
     if fresh - {candidate.memory.id for candidate in shown}:  # rare: only then are the other candidates worth a look
         shown += [candidate for candidate in candidates[CANDIDATES_MAX:] if candidate.memory.id in fresh]
-    verdicts = [verdict(candidate.memory.id) for candidate in shown]
-    parts = [candidate.parts if of in EXPLAINED else {} for candidate, of in zip(shown, verdicts, strict=True)]
-    scores = _all_rounded([candidate.score for candidate in shown])
-    values = iter(_all_rounded([value for each in parts for value in each.values()]))
-    return tuple(
-        ReceiptCandidate(candidate.memory.id, score, parts=dict(zip(each, values, strict=False)), verdict=of)
-        for candidate, score, each, of in zip(shown, scores, parts, verdicts, strict=True)
-    )
+    weighed = []
+    for candidate in shown:
+        of = verdict(candidate.memory.id)
+        parts = candidate.parts if of in EXPLAINED else {}
+        rounded = {name: _rounded(part, DIGITS) for name, part in parts.items()}
+        weighed.append(ReceiptCandidate(candidate.memory.id, _rounded(candidate.score, DIGITS), rounded, of))
+    return tuple(weighed)
 
 
 def _carried(plan: NotePlan | None, placement: Placement) -> tuple[CarriedNote, ...]:
@@ -185,12 +166,6 @@ def _carried(plan: NotePlan | None, placement: Placement) -> tuple[CarriedNote, 
     )
 
 
-def _rounded(milliseconds: float) -> float:
-    return round(float(milliseconds), MILLISECOND_DIGITS) if math.isfinite(milliseconds) else 0.0
-
-
-def _all_rounded(values: Sequence[float]) -> list[float]:
-    """Plain floats, rounded in one call, since there are about 100; values that JSON cannot hold become 0."""
-    plain = np.fromiter(values, dtype=np.float64, count=len(values))
-    rounded: list[float] = np.round(np.where(np.isfinite(plain), plain, 0.0), DIGITS).tolist()
-    return rounded
+def _rounded(value: float, digits: int) -> float:
+    """What JSON cannot hold becomes 0."""
+    return round(float(value), digits) if math.isfinite(value) else 0.0

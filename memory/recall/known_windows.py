@@ -59,7 +59,9 @@ class KnownWindows:
         return known.window
 
     def learn(self, model: str, tokens: int) -> None:
-        """The server refused a request for its length. If `tokens` were known, our estimate is corrected by a step."""
+        """The server refused a request: `tokens` of prompt and answer together are its limit. If that was known, our
+        estimate is corrected by a step.
+        """
         if self._fixed is not None or not model or len(model) > MODEL_CHARACTERS_MAX:
             return
         known, now = self._known.get(model, _Knowledge()), self._clock()

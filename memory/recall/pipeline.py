@@ -8,7 +8,7 @@ bound a request is passed on before it costs an embedding. Outcome and receipt a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,14 +19,13 @@ import structlog
 from memory.chat.completions import ChatRequest
 from memory.errors import Busy, MemproxyError, Unavailable
 from memory.model import (
-    Candidate,
     CompactedHistory,
     Conversation,
     Message,
     Placement,
     ProfileText,
     RecallStatus,
-    RequestOptions,
+    Receipt,
     Role,
     Scope,
     link_name,
@@ -34,7 +33,7 @@ from memory.model import (
 from memory.ports import ChatStateQuery, RequestStores, ResentHistory, ServerKnowledge
 from memory.recall.admission import Admission, AdmissionSlot
 from memory.recall.compacted import NO_STATE, not_in_state
-from memory.recall.explanation import Answered, StageResults, findings_of, receipt_of
+from memory.recall.explanation import StageResults, findings_of, receipt_of
 from memory.recall.notes.past_notes import NotePlan, carried_notes, note_keys, plan_notes
 from memory.recall.notes.past_talk_notes import reserved_for, with_past_talk
 from memory.recall.notes.profile_notes import without_profiles
@@ -89,6 +88,7 @@ class RecallPipeline:
         self._prepare = parts.prepare
         self._settings = settings
         self._searching = SearchFlow(parts.search, telemetry=parts.telemetry, settings=settings)
+        self.search = self._searching.for_caller  # of the API: what a chat would get
         self._review = ReviewStage(parts.stores.states, parts.server.windows, settings)
         self._stored = StateReader(parts.stores.chat_states, parts.projects)
         self._past_talk = PastTalkRecall(parts.stores.summaries, parts.search.retrieval, settings)
@@ -259,18 +259,6 @@ class RecallPipeline:
         with reached.timed("profile"):
             return opening_of(asked, review, with_profile=is_due, budget=budget, tokens=self._tokens)
 
-    async def search(
-        self,
-        scope: Scope,
-        *,
-        query: str,
-        history: Sequence[Message],
-        options: RequestOptions,
-        as_of: float | None = None,
-    ) -> list[Candidate]:
-        """What a chat with this history would get; a named `token_budget` is filled. Raises `Unavailable`."""
-        return await self._searching.for_caller(scope, query=query, history=history, options=options, as_of=as_of)
-
     async def _keep(self, results: StageResults, reached: Reached) -> None:
         """Store the new note, so that the conversation's next request carries it."""
         asked, key, fresh = results.asked, results.review.carried.key, results.planned.fresh
@@ -312,14 +300,14 @@ class RecallPipeline:
         timings = reached.timings()
         self._telemetry.tracer.stages([replace(one, began_at=one.began_at + since_epoch) for one in timings])
         receipt_id, scope = self._parts.new_id(), asked.scope
-        answered = Answered(receipt_id, scope.user_id, asked.began_at, status, reason, scope.project_id)
+        answered = Receipt(receipt_id, scope.user_id, asked.began_at, status, reason, project_id=scope.project_id)
         leave = partial(self._leave_receipt, answered, results, reached)
         asyncio.get_running_loop().call_soon(leave)  # once the request has left
         count = len(planned.memory_ids()) if notes else 0
         placed = tuple(keys[index] for index in sorted(planned.notes) if index in keys) if notes else ()
         return RecallOutcome(status, reason, count, receipt_id, notes, compacted, placed)
 
-    def _leave_receipt(self, answered: Answered, results: StageResults, reached: Reached) -> None:
+    def _leave_receipt(self, answered: Receipt, results: StageResults, reached: Reached) -> None:
         keeps_words = results.asked.request.options.auto_store and self._settings.keeps_words
         found = findings_of(results, reached, keeps_words=keeps_words)
         receipt = receipt_of(answered, found, plan=results.planned, placement=results.verdict.placement)

@@ -61,7 +61,7 @@ class ReadableProjects:
         return kept
 
     async def is_readable(self, user_id: str, memory_ids: Collection[str], *, made_at: float) -> bool:
-        """What the shared ones of these memories said at that time. Without an entry, one was forgotten."""
+        """Whether the user may read what the shared ones of these memories said then. Without an entry, one is gone."""
         marked = set(filter(project_key_of, memory_ids))
         if not marked:
             return True

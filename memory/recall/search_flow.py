@@ -196,10 +196,11 @@ class SearchFlow:
         """
         conversation = Conversation(messages=(*history, Message(role=Role.USER, content=query)))
 
+        at = self._clock() if as_of is None else as_of
+
         async def ranked(query: Query) -> Ranked:
             with self._tracer.span(SpanName.EMBED):
                 vector = await self._embedded(query)
-            at = self._clock() if as_of is None else as_of
             whole = _whole(self._kinds(query, vector), scope)
             question = Question(query, scope, at, options.memory_types, claim=options.claim, whole=whole)
             with self._tracer.span(SpanName.RETRIEVE):

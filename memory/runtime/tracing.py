@@ -92,19 +92,6 @@ class ServedCall:
         return self.code >= 500
 
 
-class TracedTurn(Protocol):
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def trace_id(self) -> str: ...
-
-
-def linked(turns: Sequence[TracedTurn]) -> list[TurnTrace]:
-    """The traces of these turns, for `links`."""
-    return [TurnTrace(turn.id, turn.trace_id) for turn in turns]
-
-
 class Tracer(Protocol):
     """Spans of one process, nested by the task that makes them. Nothing here raises, or waits for the network."""
 
@@ -145,7 +132,7 @@ class NoTracer:
 
     @contextmanager
     def served(self, *, parent: str = "") -> Iterator[Callable[[ServedCall], None]]:
-        yield _unnamed
+        yield lambda _call: None
 
     def note(self, **attributes: AttributeValue) -> None:
         return
@@ -155,10 +142,6 @@ class NoTracer:
 
     def trace_id(self) -> str:
         return ""
-
-
-def _unnamed(_: ServedCall) -> None:
-    return
 
 
 NO_TRACER = NoTracer()

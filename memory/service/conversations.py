@@ -27,7 +27,7 @@ from memory.ports import MemoryStore, MessagePage, SessionPage, SessionSummaries
 from memory.ports.paging import all_pages
 from memory.runtime.offload import run_offloaded
 from memory.service.requests import time_said
-from memory.service.service_parts import ServiceParts
+from memory.service.service_parts import Service, ServiceParts
 
 MESSAGES_PER_ADD_MAX = 200  # one transaction
 MESSAGES_PER_PAGE_MAX = 500
@@ -78,17 +78,14 @@ class SessionDeleted:
     kept_memories: int
 
 
-class Conversations:
+class Conversations(Service):
     """Every call is about one user: sessions and messages of others look as if they did not exist."""
 
     def __init__(self, parts: ServiceParts) -> None:
+        super().__init__(parts)
         self._record = parts.turn_log.messages
-        self._store = parts.memories.store
         self._receipts = parts.stores.receipts
         self._summaries = parts.stores.summaries
-        self._erasure = parts.erasure
-        self._intake = parts.intake
-        self._writes = parts.writes
 
     async def add(self, scope: Scope, messages: Sequence[NewMessage]) -> list[str]:
         """Record messages of the conversation `scope.session_id`, which are not learnt from; their ids, in order. Known

@@ -49,13 +49,7 @@ class Erasure:
         self._raw_words = RawWordSearch(memories.store, turn_log)
         self._ledger = memories.ledger
         self._turn_log = turn_log
-        self._notes = stores.notes
-        self._receipts = stores.receipts
-        self._usage_counts = stores.usage_counts
-        self._profiles = stores.profiles
-        self._states = stores.states
-        self._summaries = stores.summaries
-        self._idempotency = stores.idempotency
+        self._stores = stores
         self._shared = SharedRows(memories, stores, clock=clock)
         self._exclusions = SummaryExclusions(stores.summaries)
         self._withdrawn = WithdrawnSummaries(summaries=stores.summaries, notes=stores.notes, clock=clock)
@@ -107,14 +101,14 @@ class Erasure:
         for batch in batched(memory_ids, DELETE_BATCH):
             await held.forget(batch)  # first: if we die in between, no stored plan restores them
             await self.drop_notes(user_id, batch)
-            await self._usage_counts.drop(user_id, batch)
+            await self._stores.usage_counts.drop(user_id, batch)
             await held.renew()  # the steps before may have taken long
             await self._store.delete(user_id, batch)
         for batch in batched(raw_ids, DELETE_BATCH):
             await held.forget((), raw_ids=batch)
-            await self._notes.drop(user_id, batch, now=self._clock())
+            await self._stores.notes.drop(user_id, batch, now=self._clock())
             await self._store.delete(user_id, batch)
-            await self._notes.drop(user_id, batch, now=self._clock())  # whoever read them meanwhile
+            await self._stores.notes.drop(user_id, batch, now=self._clock())  # whoever read them meanwhile
         if raw_ids:
             await self.drop_states(user_id)
 
@@ -143,16 +137,16 @@ class Erasure:
         until then a request in progress may read the old contents and store a note with them.
         """
         if memory_ids:
-            await self._profiles.drop(user_id, memory_ids, now=self._clock())
-            await self._notes.drop(user_id, memory_ids, now=self._clock())
+            await self._stores.profiles.drop(user_id, memory_ids, now=self._clock())
+            await self._stores.notes.drop(user_id, memory_ids, now=self._clock())
             await self.drop_states(user_id)
 
     async def drop_states(self, user_id: str) -> None:
         """Delete the states of the user's conversations, and the notes that hold summaries which are gone: any of them
         may hold what is forgotten, in other words.
         """
-        if self._states is not None:
-            await self._states.drop(user_id, now=self._clock())
+        if self._stores.states is not None:
+            await self._stores.states.drop(user_id, now=self._clock())
         await self._withdrawn.drop(user_id)
 
     async def memory(self, user_id: str, memory_id: str, *, expected: Collection[str] | None = None) -> None:
@@ -191,12 +185,12 @@ class Erasure:
         await self._turn_log.messages.erase(user_id, project_id=project_id, before=called_at)
         await self._erase_profiles(user_id, project_id)
         await self.drop_states(user_id)
-        await self._receipts.erase(user_id, project_id=project_id)  # they contain the user's queries
+        await self._stores.receipts.erase(user_id, project_id=project_id)  # they contain the user's queries
         if not project_id:
-            await self._idempotency.erase(user_id)
+            await self._stores.idempotency.erase(user_id)
             await self._turn_log.chains.erase(user_id)
             await self._turn_log.trees.erase(user_id)
-            await self._summaries.erase(user_id)
+            await self._stores.summaries.erase(user_id)
         return memories, turns
 
     async def advance_erase_epoch(self, user_id: str) -> bool:
@@ -204,16 +198,16 @@ class Erasure:
         async with self._ledger.write(user_id) as held:
             if await self._store.ids(MemoryFilter(user_id, status=None)):
                 return False
-            await self._usage_counts.drop(user_id, ())
+            await self._stores.usage_counts.drop(user_id, ())
             await held.advance_erase_epoch()
         return True
 
     async def _erase_profiles(self, user_id: str, project_id: str) -> None:
         """Delete all profiles, or that of the project; with pinned lines also all notes, which may hold them."""
-        found = await self._profiles.get(user_id, [project_id])
-        await self._profiles.erase(user_id, project_id)
+        found = await self._stores.profiles.get(user_id, [project_id])
+        await self._stores.profiles.erase(user_id, project_id)
         if not project_id or any(profile.pinned for profile in found.values()):
-            await self._notes.drop(user_id, (), now=self._clock())
+            await self._stores.notes.drop(user_id, (), now=self._clock())
 
     async def withdraw(self, user_id: str, turn_ids: Collection[str]) -> int:
         """These turns are not learnt, if they are not learnt yet, nor appended again. Returns their number."""

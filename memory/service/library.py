@@ -26,9 +26,10 @@ from memory.model import (
     Turn,
     is_valid_id,
 )
+from memory.model.claim_filters import ANY_CLAIM
 from memory.model.erasures import ErasureRecord
 from memory.model.memories import MemoryVisibility
-from memory.ports import Backlog, MemoryBank, MemoryFilter, Page, ReceiptPage, RequestStores
+from memory.ports import Backlog, MemoryBank, MemoryFilter, Page, ReceiptPage, RequestStores, TurnLog
 from memory.runtime.tracing import SpanName
 from memory.service.conversations import Conversations, noted_contents
 from memory.service.erasure import SourceForgotten
@@ -50,7 +51,7 @@ from memory.service.requests import (
     refuse_unknown_types,
     time_said,
 )
-from memory.service.service_parts import LibraryTurns, ServiceParts
+from memory.service.service_parts import Service, ServiceParts
 from memory.service.shared_projects import SharedProjects
 from memory.service.transfers import MemoryTransfers
 from memory.service.user_erasures import UserErasures
@@ -79,27 +80,24 @@ class Searcher(Protocol):
     ) -> list[Candidate]: ...
 
 
-class Library:
+class Library(Service):
     """Built from ports, once per process. Methods raise `BadInput` (`NotFound`), `Unavailable` or `Conflict`."""
 
     def __init__(
         self,
         *,
         memories: MemoryBank,
-        turn_log: LibraryTurns,
+        turn_log: TurnLog,
         stores: RequestStores,
         searcher: Searcher,
         intake: Intake,
         sources: OperatorSources = NO_SOURCES,
     ) -> None:
-        self._store = memories.store
-        self._embedder = memories.embedder
+        parts = ServiceParts(memories, turn_log, stores, intake)
+        super().__init__(parts)
         self._turn_log = turn_log
         self._receipts = stores.receipts
         self._summaries = stores.summaries
-        parts = ServiceParts(memories, turn_log, stores, intake)
-        self._erasure = parts.erasure
-        self._writes = parts.writes
         self._edits = MemoryEdits(parts)
         self.opt_outs = parts.opt_outs
         self.projects = SharedProjects(parts)
@@ -109,12 +107,7 @@ class Library:
         self.transfers = MemoryTransfers(parts, self.profiles, self.projects)
         self.operator = OperatorService(parts, sources)
         self._searcher = searcher
-        self._clock = intake.clock
         self._repeatable = RepeatableCalls(stores.idempotency, clock=intake.clock, new_id=intake.new_id)
-        self._redact = intake.redact
-        self._tracer = intake.tracer
-        self._zones = intake.zones
-        self._flush_timing = intake.flush_timing
 
     async def add(
         self, scope: Scope, items: Sequence[NewMemory], *, idempotency_key: str = "", each_once: bool = False
@@ -130,13 +123,14 @@ class Library:
         if not 1 <= len(items) <= MEMORIES_PER_ADD_MAX:
             raise BadInput(f"expected 1 to {MEMORIES_PER_ADD_MAX} memories, got {len(items)}; send several calls")
         epoch = await self._writes.begin(scope.user_id)
-        items = await redacted_items(items, self._redact)
+        items = await redacted_items(items, self._intake.redact)
         if any(item.visibility is not MemoryVisibility.OWNER_ONLY for item in items):
             return await self.projects.memories.add(scope, items, new_id, epoch=epoch)
         now = self._clock()
         given = [(item, index, new_id()) for index, item in enumerate(items)]
         memories = [
-            memory_to_store(scope, item, index, now=now, memory_id=new, zones=self._zones) for item, index, new in given
+            memory_to_store(scope, item, index, now=now, memory_id=new, zones=self._intake.zones)
+            for item, index, new in given
         ]
         vectors = await self._embedder.embed([memory.content for memory in memories], is_urgent=False)
         async with self._writes.lock(epoch) as held:
@@ -190,7 +184,7 @@ class Library:
 
     async def total(self, scope: Scope, *, status: MemoryStatus | None, about: ListedContent) -> int | None:
         """How many memories all pages have; None if that takes reading them."""
-        return await self._store.count(about.filter_for(scope, status)) if about.is_countable else None
+        return await self._store.count(about.filter_for(scope, status)) if about.claim == ANY_CLAIM else None
 
     async def get(self, user_id: str, memory_id: str) -> Memory:
         shared = await self.projects.memories.get(user_id, memory_id)
@@ -208,7 +202,7 @@ class Library:
 
         `expected`: versions; raises `VersionChanged` if it has none of them when it is written. None: any.
         """
-        edit = await redacted_edit(edit, self._redact)
+        edit = await redacted_edit(edit, self._intake.redact)
         shared = await self.projects.edit(user_id, memory_id, edit, expected=expected)
         return await self._edits.edit(user_id, memory_id, edit, expected=expected) if shared is None else shared
 
@@ -257,7 +251,7 @@ class Library:
         left out.
         """
         started = time_said(at, self._clock(), "at")
-        offset = self._zones.offset(started) if utc_offset is None else utc_offset
+        offset = self._intake.zones.offset(started) if utc_offset is None else utc_offset
         first = Turn("", scope, started, (), trace_id=trace_id, utc_offset=offset)
         request = ("turns", scope, messages, at, trace_id)
         work = partial(self._append, first, messages)
@@ -273,14 +267,14 @@ class Library:
         if not exchanges:
             raise BadInput("messages must hold at least one user message with text")
         epoch = await self._writes.begin(first.scope.user_id)
-        turns = await imported_turns(first, exchanges, new_id=new_id, redact=self._redact)
+        turns = await imported_turns(first, exchanges, new_id=new_id, redact=self._intake.redact)
         async with self._writes.lock(epoch) as held:
             forgotten = await held.forgotten([turn.id for turn in turns])  # by an earlier attempt of a call with a key
             for ordinal, turn in enumerate(turns):
                 if ordinal % TURNS_PER_RENEWAL == 0:
                     await held.renew()
                 if turn.id not in forgotten:
-                    with self._tracer.span(SpanName.APPEND_TURN):
+                    with self._intake.tracer.span(SpanName.APPEND_TURN):
                         await self._turn_log.append(turn)
         return [turns[-1].id]
 
@@ -291,7 +285,7 @@ class Library:
         streamed, since a turn is learnt after its reply has ended.
         """
         Scope(user_id, session_id=session_id)  # refuses invalid ids
-        timing = self._flush_timing
+        timing = self._intake.flush_timing
         await asyncio.sleep(timing.reply_delay)
         opened_before = self._clock()  # after the pause: a turn counts from its arrival in the log
         polls, polls_of_retries = (max(1, int(seconds / timing.poll)) for seconds in (timing.longest, timing.retry))

@@ -16,20 +16,13 @@ from memory.ports import MemoryFilter
 from memory.service.locked_writes import write_rows
 from memory.service.memory_scan import own_record, scanned
 from memory.service.requests import MemoryEdit
-from memory.service.service_parts import ServiceParts
+from memory.service.service_parts import Service
 
 EXAMINED_MAX = 5_000  # superseded memories, the newest, for one history: limits its cost
 
 
-class MemoryEdits:
+class MemoryEdits(Service):
     """Methods raise `BadInput` (`NotFound`, `VersionChanged`), `Unavailable` or `Conflict`."""
-
-    def __init__(self, parts: ServiceParts) -> None:
-        self._store = parts.memories.store
-        self._ledger = parts.memories.ledger
-        self._embedder = parts.memories.embedder
-        self._erasure = parts.erasure
-        self._clock = parts.intake.clock
 
     async def edit(
         self, user_id: str, memory_id: str, edit: MemoryEdit, *, expected: Collection[str] | None = None

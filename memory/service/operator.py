@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from memory.errors import Unavailable
 from memory.ports import DeadLetter, QueueDepth, ReceiptPage
 from memory.ports.operators import NO_PARTS, NO_REPORTS, DeploymentParts, EvaluationReports, PartHealth
-from memory.service.service_parts import ServiceParts
+from memory.service.service_parts import Service, ServiceParts
 
 HEALTH_SECONDS_MAX = 3.0  # a part that takes longer serves no chat in time
 LATE_SECONDS = 900.0  # a turn is learnt minutes after its conversation paused; with retries it takes longer
@@ -27,16 +27,15 @@ class OperatorSources:
     parts: DeploymentParts = NO_PARTS
 
 
-class OperatorService:
+class OperatorService(Service):
     """Methods raise `Unavailable`, or `BadInput` for a cursor that is none of ours."""
 
     def __init__(self, parts: ServiceParts, sources: OperatorSources) -> None:
-        self._memories = parts.memories
+        super().__init__(parts)
         self._turn_log = parts.turn_log
         self._receipts = parts.stores.receipts
         self.reports = sources.reports
         self._parts = sources.parts
-        self._clock = parts.intake.clock
 
     async def requests(self, *, limit: int, cursor: str = "") -> ReceiptPage:
         """The requests of all users that have a receipt, latest first. Their texts are not for operators."""
@@ -69,14 +68,14 @@ class OperatorService:
         return [*(PartHealth(part, reason) for part, reason in zip(tries, reasons, strict=True)), *others]
 
     async def _try_store(self) -> str:
-        return "" if await self._memories.store.is_ready() else "not_ready"
+        return "" if await self._store.is_ready() else "not_ready"
 
     async def _try_turn_log(self) -> str:
         await self.queue()
         return ""
 
     async def _try_embedder(self) -> str:
-        await self._memories.embedder.embed([PROBE], is_urgent=False)
+        await self._embedder.embed([PROBE], is_urgent=False)
         return ""
 
     async def _try_learning(self) -> str:

@@ -28,7 +28,7 @@ from memory.service.profile_layout import (
     profile_text,
     wishes_text,
 )
-from memory.service.service_parts import ServiceParts
+from memory.service.service_parts import Service, ServiceParts
 from memory.service.user_writes import erase_epoch_of, refuse_erased
 
 MEMORIES_MAX = 2_000  # of one user, the newest; with what the profile holds already
@@ -114,15 +114,13 @@ class OwnProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
         return bool(self.pinned) or not self.is_enabled
 
 
-class ProfileService:
+class ProfileService(Service):
     """What a user may do with their profiles. Methods raise `BadInput`, `NotFound` or `Unavailable`."""
 
     def __init__(self, parts: ServiceParts) -> None:
+        super().__init__(parts)
         self._profiles = parts.stores.profiles
         self._notes = parts.stores.notes
-        self._store = parts.memories.store
-        self._ledger = parts.memories.ledger
-        self._clock = parts.intake.clock
         self._tokens = parts.intake.tokens
         self._builder = ProfileBuilder(
             memories=parts.memories, profiles=self._profiles, clock=self._clock, tokens=self._tokens

@@ -10,7 +10,7 @@ it before, or not at all. A project looks to others as if it did not exist.
 from __future__ import annotations
 
 from memory.errors import BadInput, NotFound
-from memory.model import Scope, is_valid_id
+from memory.model import Scope
 from memory.model.projects import (
     Invitation,
     ProjectAccess,
@@ -20,7 +20,7 @@ from memory.model.projects import (
     project_key,
     successor_of,
 )
-from memory.service.service_parts import ServiceParts
+from memory.service.service_parts import Service, ServiceParts
 from memory.service.shared_rows import SharedRows
 
 PROJECTS_JOINED_MAX = 1_000  # that a user has chosen to belong to: listed in one answer
@@ -42,16 +42,13 @@ class ProjectTaken(BadInput):
         super().__init__(message, code="project_exists")
 
 
-class ProjectMembership:
+class ProjectMembership(Service):
     """Methods raise `BadInput` (`NotFound`, `RightMissing`, `ProjectTaken`), `Unavailable` or `Conflict`."""
 
     def __init__(self, parts: ServiceParts, rows: SharedRows) -> None:
+        super().__init__(parts)
         self._rows = rows
-        self._intake = parts.intake
-        self._writes = parts.writes
-        self._ledger = parts.memories.ledger
         self._projects = parts.stores.projects
-        self._clock = parts.intake.clock
 
     async def create(self, user_id: str, project_id: str) -> ProjectAccess:
         """The caller becomes the owner. Memories that users have under this project id stay private to each."""
@@ -72,9 +69,6 @@ class ProjectMembership:
     async def joined(self, user_id: str) -> list[ProjectAccess]:
         return await self._projects.joined(user_id)
 
-    async def show(self, user_id: str, project_id: str) -> ProjectAccess:
-        return await self._rows.access(user_id, project_id)
-
     async def members(self, user_id: str, project_id: str) -> list[ProjectMember]:
         """Who joined first comes first."""
         access = await self._rows.access(user_id, project_id)
@@ -90,8 +84,7 @@ class ProjectMembership:
         self, user_id: str, project_id: str, member_id: str, role: ProjectRole
     ) -> ProjectMember | Invitation:
         """Changes the role of a member, or invites somebody to be one."""
-        if not is_valid_id(member_id):
-            raise BadInput("a user id has 1-256 bytes of UTF-8 without control characters or white space at an edge")
+        Scope(member_id)  # refuses invalid ids
         if role is ProjectRole.OWNER:
             raise BadInput("a project has one owner: transfer it with POST …/owner")
         project = (await self._rows.access(user_id, project_id)).project

@@ -29,7 +29,7 @@ from memory.service.idempotency import NewId
 from memory.service.memory_scan import chosen_page, scanned
 from memory.service.project_members import RightMissing
 from memory.service.requests import MemoryEdit, NewMemory, memory_to_store
-from memory.service.service_parts import ServiceParts
+from memory.service.service_parts import Service, ServiceParts
 from memory.service.shared_rows import SharedRows
 from memory.service.user_writes import EraseEpoch
 
@@ -49,19 +49,13 @@ class FoundShared:
         return as_seen_by(user_id, self.record.memory, self.entry, self.access.project.project_id)
 
 
-class ProjectMemories:
+class ProjectMemories(Service):
     """Methods raise `BadInput` (`NotFound`, `RightMissing`), `Unavailable` or `Conflict`."""
 
     def __init__(self, parts: ServiceParts, rows: SharedRows) -> None:
-        self._store = parts.memories.store
-        self._ledger = parts.memories.ledger
-        self._embedder = parts.memories.embedder
+        super().__init__(parts)
         self._projects = parts.stores.projects
         self._rows = rows
-        self._erasure = parts.erasure
-        self._writes = parts.writes
-        self._clock = parts.intake.clock
-        self._tenancy = parts.intake.tenancy
 
     async def add(self, scope: Scope, items: Sequence[NewMemory], new_id: NewId, *, epoch: EraseEpoch) -> list[str]:
         """Store memories of one project and visibility as given, one id per item, in order.
@@ -192,7 +186,7 @@ class ProjectMemories:
         if entry is None:
             return None
         access = await self._projects.access_by_key(entry.project_key, user_id)
-        if access is None or access.project.tenant != self._tenancy.tenant_of(user_id):
+        if access is None or access.project.tenant != self._intake.tenancy.tenant_of(user_id):
             raise NotFound(NO_SUCH_MEMORY)
         if not entry.may_be_read(user_id, access.role):
             raise NotFound(NO_SUCH_MEMORY)

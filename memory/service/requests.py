@@ -85,11 +85,6 @@ class ListedContent:
     memory_types: tuple[str, ...] = ()
     claim: ClaimFilter = ANY_CLAIM
 
-    @property
-    def is_countable(self) -> bool:
-        """Whether the store counts them without reading them."""
-        return self.claim == ANY_CLAIM
-
     def filter_for(self, scope: Scope, status: MemoryStatus | None) -> MemoryFilter:
         """What the assistant said is no memory, and is not listed. Raises `BadInput` for unknown types."""
         refuse_unknown_types(self.memory_types)

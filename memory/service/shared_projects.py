@@ -22,25 +22,21 @@ from memory.service.memory_scan import own_record
 from memory.service.project_members import ProjectMembership, RightMissing
 from memory.service.project_memories import FoundShared, ProjectMemories
 from memory.service.requests import MemoryEdit
-from memory.service.service_parts import ServiceParts
+from memory.service.service_parts import Service, ServiceParts
 from memory.service.shared_rows import SharedRows
 
 _IDS = uuid.UUID("8a1f6a5e-6b0b-4a0c-9a63-7d0e1f3c2b35")
 
 
-class SharedProjects:
+class SharedProjects(Service):
     """Methods raise `BadInput` (`NotFound`, `RightMissing`, `VersionChanged`), `Unavailable` or `Conflict`."""
 
     def __init__(self, parts: ServiceParts) -> None:
+        super().__init__(parts)
         self.rows = SharedRows(parts.memories, parts.stores, clock=parts.intake.clock)
         self.tenancy = parts.intake.tenancy
         self.membership = ProjectMembership(parts, self.rows)
         self.memories = ProjectMemories(parts, self.rows)
-        self._store = parts.memories.store
-        self._ledger = parts.memories.ledger
-        self._erasure = parts.erasure
-        self._writes = parts.writes
-        self._clock = parts.intake.clock
 
     async def edit(
         self, user_id: str, memory_id: str, edit: MemoryEdit, *, expected: Collection[str] | None

@@ -10,7 +10,7 @@ of shared memories, are counted and not read.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal, TypeAlias, TypeVar
 
@@ -39,7 +39,7 @@ from memory.service.locked_writes import write_rows
 from memory.service.memory_scan import scanned
 from memory.service.profiles import OwnProfile, ProfileService
 from memory.service.requests import checked_metadata
-from memory.service.service_parts import ServiceParts
+from memory.service.service_parts import Service, ServiceParts
 from memory.service.shared_projects import SharedProjects
 from memory.service.user_writes import EraseEpoch, OptedOut
 
@@ -150,17 +150,15 @@ class Imported:
         return f"{self.stored} were stored, {self.present} were there already and {self.forgotten} stay forgotten"
 
 
-class MemoryTransfers:
+class MemoryTransfers(Service):
     """Methods raise `BadInput`, `Unavailable` or `Conflict`; an import may be repeated safely."""
 
     def __init__(self, parts: ServiceParts, profiles: ProfileService, projects: SharedProjects) -> None:
+        super().__init__(parts)
         self._record = parts.turn_log.copies
         self._profiles = profiles
-        self._writes = parts.writes
         self._shared = projects.rows
         self._projects = projects.memories
-        self._store = parts.memories.store
-        self._embedder = parts.memories.embedder
 
     async def export(self, user_id: str, *, project_id: str = "", has_record: bool = True) -> AsyncIterator[bytes]:
         """The lines, each with its end: profiles, what the user shared in projects, memories, the newest first, and the
@@ -215,7 +213,10 @@ class MemoryTransfers:
                 match part:
                     case _AnyLine(kind):
                         counts.unread[kind] += 1
-                        _refuse_other_files(counts.unread)
+                        if len(counts.unread) > UNREAD_KINDS_MAX:
+                            raise BadInput(
+                                f"more than {UNREAD_KINDS_MAX} kinds of lines are unknown: this is no export of ours"
+                            )
                     case list():
                         await self._store_all(epoch, part, counts)
                     case _:
@@ -322,11 +323,6 @@ class _Batches:
     def number_of(self, error: BadInput) -> int | None:
         """The line that was refused when it was to be stored; None if the message names it."""
         return self._numbers.get(error.memory_id) if isinstance(error, MemoryRefused) else self._other
-
-
-def _refuse_other_files(unread: Collection[str]) -> None:
-    if len(unread) > UNREAD_KINDS_MAX:
-        raise BadInput(f"more than {UNREAD_KINDS_MAX} kinds of lines are unknown: this is no export of ours")
 
 
 def _read(line: bytes, kind: type[_Line], number: int) -> _Line:

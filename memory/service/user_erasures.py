@@ -22,7 +22,7 @@ from memory.ports import Clock
 from memory.ports.erasures import Erasures, FileRewriting
 from memory.runtime.metrics import Metrics
 from memory.runtime.task_groups import pause_before
-from memory.service.service_parts import ServiceParts
+from memory.service.service_parts import Service, ServiceParts
 from memory.service.shared_projects import SharedProjects
 
 ATTEMPTS_MAX = 5  # a user who goes on chatting while being erased
@@ -36,18 +36,16 @@ DAY = 86_400.0
 log = structlog.get_logger(__name__)
 
 
-class UserErasures:
+class UserErasures(Service):
     """Erases all of a user, or one project of theirs, and records it; `""` as a project means all of the user.
 
     Methods raise `BadInput` (`NotFound`), `Unavailable` or `Conflict`; each may be repeated.
     """
 
     def __init__(self, parts: ServiceParts, shared: SharedProjects) -> None:
-        self._erasure = parts.erasure
+        super().__init__(parts)
         self._erasures = parts.stores.erasures
         self._shared = shared
-        self._clock = parts.intake.clock
-        self._new_id = parts.intake.new_id
 
     async def everything(self, user_id: str) -> ErasureRecord:
         """On return nothing finds anything of the user, or of what they shared in projects, and nothing that was under
@@ -104,7 +102,7 @@ class UserErasures:
         return found
 
     def _asked(self, *kinds: str) -> ErasureRequest:
-        return ErasureRequest(self._new_id(), (now := self._clock()), now, dict.fromkeys(kinds, 0))
+        return ErasureRequest(self._intake.new_id(), (now := self._clock()), now, dict.fromkeys(kinds, 0))
 
     async def _recorded(self, user_id: str, request: ErasureRequest, part: str = "", **deleted: int) -> ErasureRequest:
         request = replace(request, deleted_at=self._clock(), deleted=deleted or request.deleted)

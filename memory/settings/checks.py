@@ -196,7 +196,7 @@ def _check_addresses(settings: Settings) -> None:
             raise BadSetting(f"trusted_peers: expected networks such as 10.0.0.0/8: {error}") from error
     for path in ("host", "api_host"):
         host = getattr(settings, path)
-        if settings.identity == "development" and not _is_loopback(host):
+        if settings.identity == "development" and not is_loopback(host):
             raise BadSetting(
                 f"{path}: identity `development` believes whatever a client says it is, so it listens on loopback "
                 f"only, got {host!r:.80}; use 127.0.0.1, or identity `header` or `jwt`"
@@ -211,7 +211,7 @@ def _is_http_url(url: str) -> bool:
         return False
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

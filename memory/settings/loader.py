@@ -10,6 +10,7 @@ import os
 import typing
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from operator import attrgetter
 from pathlib import Path, PurePath
 from typing import Any
@@ -69,7 +70,12 @@ def load(file: Path | None, flags: Mapping[str, object], environ: Mapping[str, s
         given.update(_from_file(file, known))
     given.update(_from_environment(environ, known))
     given.update(_from_flags(flags, known))
-    settings: Settings = _built(Settings, {path: _converted(known[path], one) for path, one in given.items()}, "")
+    tree: dict[str, Any] = {}
+    for path, one in given.items():
+        *sections, name = path.split(".")
+        section = reduce(lambda above, key: above.setdefault(key, {}), sections, tree)
+        section[name] = _converted(known[path], one)
+    settings = msgspec.convert(tree, Settings)
     check(settings)
     return settings
 
@@ -232,14 +238,3 @@ def _refuse_unknown_item_keys(path: str, value: object, source: str) -> None:
 
 def _shown(value: object) -> str:
     return f"{value!r:.80}"
-
-
-def _built(struct: type[Any], leaves: Mapping[str, object], prefix: str) -> Any:  # noqa: ANN401 - whichever struct was asked for
-    hints = typing.get_type_hints(struct, include_extras=True)
-    arguments = {}
-    for name, annotation in hints.items():
-        if is_section(annotation):
-            arguments[name] = _built(annotation, leaves, f"{prefix}{name}.")
-        elif prefix + name in leaves:
-            arguments[name] = leaves[prefix + name]
-    return struct(**arguments)

@@ -48,7 +48,7 @@ class OffRoute:
     def matches(self, authority: str, path: str) -> bool:
         """`authority`: host and port of the request. A host without a port matches every port."""
         asked = _plain_host(authority)
-        if self.host and self.host not in (asked, _without_port(asked)):
+        if self.host and self.host not in (asked, _parted(asked)[0]):
             return False
         return self.path == "/" or path == self.path or path.startswith(self.path + "/")
 
@@ -57,10 +57,6 @@ def _plain_host(text: str) -> str:
     """As DNS compares: without case, and without the dot of the root."""
     host, colon, port = _parted(text.lower())
     return host.rstrip(".") + colon + port
-
-
-def _without_port(text: str) -> str:
-    return _parted(text)[0]
 
 
 def _parted(text: str) -> tuple[str, str, str]:

@@ -40,7 +40,7 @@ class World:
 @pytest.fixture(params=["in memory", *MILVUS_KINDS])
 async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
     if request.param == "in memory":
-        store = InMemoryStore(dimension=DIMENSION, origin=OLD)
+        store = InMemoryStore(dimension=DIMENSION)
         yield World(lambda _: store, lambda wanted: InMemoryReembedding(store, wanted), lambda: len(others_of(store)))
         return
     server = real_milvus(request, request.param)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import pytest
 from turn_logs import START, Deployment, Process
 
-from memory.adapters.sql import upkeep
+from memory.adapters.sql.job_writer import BATCH_JOBS_MAX
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.adapters.sql.upkeep import SqlUsageCounts
 from memory.ports import UsageCount
@@ -65,30 +64,17 @@ async def test_dropped_uses_are_gone_and_nobody_elses(deployment: Deployment) ->
 
 
 async def test_uses_are_written_behind_the_request_many_at_once_and_never_raise(tmp_path: Path) -> None:
-    async with (
-        SqliteDatabase(tmp_path / "turns.sqlite") as database,
-        SqlUsageCounts(database, flush_seconds=0.05) as usage_counts,
-    ):
-        before = database.commits
-        for _ in range(1_000):
+    async with SqliteDatabase(tmp_path / "turns.sqlite") as database:
+        usage_counts, before = SqlUsageCounts(database), database.commits
+        for _ in range(BATCH_JOBS_MAX):
             usage_counts.count("ann", ["a"], at=START)
         async with asyncio.timeout(60):
             while not (found := await usage_counts.unstored("ann", limit=10)):
                 await asyncio.sleep(0.01)
-        assert found == {"a": UsageCount(1_000, START)}
+        assert found == {"a": UsageCount(BATCH_JOBS_MAX, START)}
         await database.write(lambda _: None)  # rows are seen before their commit is counted; this counts after it
         assert database.commits == before + 2
-    async with usage_counts:
-        usage_counts.count("ann", ["a"], at=START)  # its database is closed
-
-
-async def test_what_is_gathered_between_two_writes_is_bounded(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(upkeep, "GATHERED_MAX", 100)
-    await counted(deployment, *(f"m{number}" for number in range(150)))
-    async with deployment.start() as later:
-        assert len(await later.usage_counts.unstored("ann", limit=999)) == 100
+    usage_counts.count("ann", ["a"], at=START)  # its database is closed
 
 
 # Rounds

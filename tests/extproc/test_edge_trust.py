@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import get_args, get_type_hints
 
 import pytest
 
@@ -110,6 +111,7 @@ READER = signal_reader(RULES)
 def test_the_setting_takes_every_meaning_that_recall_knows() -> None:
     reader = signal_reader([UpstreamSignal(name="x", values=(one,), means=str(one)) for one in MEANINGS])  # type: ignore[arg-type]
     assert [reader.read_signals([("x", str(one).encode())], {}).means for one in MEANINGS] == list(MEANINGS)
+    assert set(get_args(get_type_hints(UpstreamSignal)["means"])) == set(MEANINGS)
 
 
 def test_without_a_setting_the_built_in_rules_hold_and_an_empty_one_hears_nobody() -> None:

@@ -177,7 +177,7 @@ def test_a_coding_that_we_cannot_undo_closes_the_turn_without_an_answer(
     assert read_reply(200, [*kind, ("content-encoding", coding)], body) == Reply(TurnStatus.CLOSED)
 
 
-def test_a_buffer_keeps_what_came_up_to_its_bound_and_past_it_both_ends() -> None:
+def test_a_buffer_keeps_what_came_up_to_its_bound_and_past_it_the_beginning() -> None:
     buffer = ReplyBuffer()
     for piece in (b"a", b"", b"b" * (REPLY_BYTES_MAX - 1)):
         buffer.add(piece)
@@ -186,13 +186,9 @@ def test_a_buffer_keeps_what_came_up_to_its_bound_and_past_it_both_ends() -> Non
     buffer.add(b"c")
     assert buffer.is_over_cap
     assert buffer.body() == b"a" + b"b" * (PART_BYTES_MAX - 1)
-    assert buffer.tail == b"b" * (PART_BYTES_MAX - 1) + b"c"
     buffer.add(b"d" * REPLY_BYTES_MAX)
-    for _ in range(2 * PART_BYTES_MAX):
-        buffer.add(b"e")
-    buffer.add(b"f")
     assert buffer.body() == b"a" + b"b" * (PART_BYTES_MAX - 1)
-    assert buffer.tail == b"e" * (PART_BYTES_MAX - 1) + b"f"
+    assert buffer.size == 2 * REPLY_BYTES_MAX + 1
 
 
 @given(st.integers(200, 299), st.sampled_from(["", "gzip", "deflate", "br"]), st.binary())

@@ -10,7 +10,8 @@ from memory.adapters.sql.profiles import SqlProfiles
 from memory.adapters.sql.projects import SqlProjects
 from memory.adapters.sql.requests_by_name import SqlIdempotencyKeys, SqlResponseChains
 from memory.adapters.sql.session_summaries import SqlSummaries
-from memory.ports import ChatStates, Profiles, Receipts, RequestStores, UsageCounts
+from memory.ports import ChatStates, Profiles, Receipts, RequestStores
+from memory.ports.upkeep import UsageCounts
 
 
 def request_stores(

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from extproc.supervisor import bootstrap
-from extproc.supervisor.bootstrap import COLLECTOR_CLUSTER, JWT_FILTER, KEYS_CLUSTER, EnvoyPlan
+from extproc.supervisor.bootstrap import EnvoyPlan
 
-OUR_FILTERS = ("memory.observe", "memory.inject", JWT_FILTER)
-OUR_CLUSTERS = ("memory_observe", "memory_inject", "memory_api", KEYS_CLUSTER, COLLECTOR_CLUSTER)
+OUR_FILTERS = ("memory.observe", "memory.inject", "envoy.filters.http.jwt_authn")
+OUR_CLUSTERS = ("memory_observe", "memory_inject", "memory_api", "jwt_keys", "trace_collector")
 
 
 def render_bare(plan: EnvoyPlan) -> bytes:
     """The same listener and upstream without memory, for comparison in benchmarks."""
-    tree = bootstrap._filled(bootstrap._load(), plan)
+    tree = bootstrap.filled(plan)
     resources = tree["static_resources"]
     resources["clusters"] = [c for c in resources["clusters"] if c["name"] not in OUR_CLUSTERS]
     for chain in resources["listeners"][0]["filter_chains"]:
@@ -21,7 +21,7 @@ def render_bare(plan: EnvoyPlan) -> bytes:
         manager["http_filters"] = [f for f in manager["http_filters"] if f["name"] not in OUR_FILTERS]
         host = manager["route_config"]["virtual_hosts"][0]
         host["routes"] = [_bare(route) for route in host["routes"] if route["route"]["cluster"] not in OUR_CLUSTERS]
-    return bootstrap._typed(tree)
+    return bootstrap.typed(tree)
 
 
 def _bare(route: dict[str, Any]) -> dict[str, Any]:

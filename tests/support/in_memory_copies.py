@@ -12,13 +12,19 @@ from memory.adapters.in_memory import InMemoryStore
 from memory.model import Record, Vector, VectorOrigin
 from memory.ports import ReembeddingStatus, StoredText
 
-# Per store: vectors by origin that are not in use yet. They outlive a run.
+# Per store: whose vectors it holds, if no longer the first ones; and vectors by origin that are not in use yet. They
+# outlive a run.
+_ORIGINS: WeakKeyDictionary[InMemoryStore, VectorOrigin] = WeakKeyDictionary()
 _OTHERS: WeakKeyDictionary[InMemoryStore, dict[VectorOrigin, dict[str, Record]]] = WeakKeyDictionary()
 
 
 def others_of(store: InMemoryStore) -> dict[VectorOrigin, dict[str, Record]]:
     """Its vectors that are not in use, by origin."""
     return _OTHERS.setdefault(store, {})
+
+
+def _origin_of(store: InMemoryStore) -> VectorOrigin:
+    return _ORIGINS.get(store, VectorOrigin("old", store._dimension))
 
 
 class InMemoryReembedding:
@@ -30,7 +36,7 @@ class InMemoryReembedding:
 
     async def status(self) -> ReembeddingStatus:
         store, begun = self._store, others_of(self._store).get(self._wanted, {})
-        return ReembeddingStatus(store._origin, len(store._records), len(begun))
+        return ReembeddingStatus(_origin_of(store), len(store._records), len(begun))
 
     async def begin(self) -> None:
         _OTHERS[self._store] = {self._wanted: others_of(self._store).get(self._wanted, {})}
@@ -61,9 +67,9 @@ class InMemoryReembedding:
 
     async def switch(self) -> None:
         store = self._store
-        old = (store._origin, store._records)
+        old = (_origin_of(store), store._records)
         store._records = others_of(store).pop(self._wanted)
-        store._origin, store._dimension = self._wanted, self._wanted.dimension
+        _ORIGINS[store], store._dimension = self._wanted, self._wanted.dimension
         others_of(store)[old[0]] = old[1]
 
     async def clear(self) -> None:

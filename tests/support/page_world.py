@@ -21,7 +21,6 @@ from milvus_lite_server import MilvusLiteServer
 from prometheus_client import CollectorRegistry
 from served_app import asgi_here, in_own_loop
 
-from memory.adapters.http_probe import http_probe
 from memory.api.callers import CallerRules
 from memory.model import (
     CandidateVerdict,
@@ -146,9 +145,8 @@ async def _served(settings: Settings) -> AsyncIterator[tuple[dict[str, str], com
     rules = CallerRules(ClaimNames(project="projects"), tokens)
     async with AsyncExitStack() as stack:
         parts = await stack.enter_async_context(composition.open_parts(settings))
-        probe = await stack.enter_async_context(http_probe())
         await parts.store.prepare()
-        seen = SeenParts(settings, probe, parts.state.introductions)
+        seen = SeenParts(settings, parts.state.introductions)
         apps = {mode: app_of(parts.library(seen), mode, rules=rules) for mode in MODES}
         yield {mode: await stack.enter_async_context(asgi_here(app)) for mode, app in apps.items()}, parts
 

@@ -36,7 +36,6 @@ from memory.recall.stages import RecallSettings
 NOW = 1_750_000_000.0
 KAYAK = "My kayak is stored at the boathouse in Dorset"
 PATIENCE_SECONDS = 60.0  # only stops what hangs
-USES_WRITTEN_SECONDS = 0.02
 SETTINGS = RecallSettings(deadline_seconds=30.0, in_flight_max=4)
 
 
@@ -137,7 +136,6 @@ async def rigged(
     await store.apply("u", [Change(ChangeKind.CREATE, Memory("m1", "u", KAYAK, NOW, NOW, NOW))], vectors)
     ids = (f"r{number}" for number in itertools.count())
     async with product_parts(folder, store, embedder, clock=lambda: NOW) as own:
-        own.stores.usage_counts._flush_seconds = USES_WRITTEN_SECONDS  # type: ignore[attr-defined]
         projects = ReadableProjects(own.stores.projects)
         retrieval = Retrieval(corpora=own.corpora, store=store, projects=projects)
         parts = RecallParts(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import cache
 
 from memory.adapters.models.packaged_encoder import sentence_pieces
-from memory.adapters.models.sentence_pieces import SentencePieceTokens
+from memory.adapters.models.sentence_pieces import sentence_piece_tokens
+from memory.ports import Tokens
 from memory.settings.loader import from_process
 
 
 @cache
-def counted_tokens() -> SentencePieceTokens:
-    return SentencePieceTokens(sentence_pieces(from_process(None, {}).models_path))
+def counted_tokens() -> Tokens:
+    return sentence_piece_tokens(sentence_pieces(from_process(None, {}).models_path))

@@ -20,12 +20,12 @@ from memory.adapters.sql.erased_users import SqlOptOuts
 from memory.adapters.sql.erasures import SqlErasures, SqlWriteBarrier
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.model_capabilities import SqlExamResults, SqlModelCapabilities
-from memory.adapters.sql.notes import DEFAULT_NOTE_LIMITS, NoteLimits, SqlCompactedStates, SqlNoteBook
+from memory.adapters.sql.notes import NoteLimits, SqlCompactedStates, SqlNoteBook
 from memory.adapters.sql.postgres_database import PostgresDatabase
 from memory.adapters.sql.postgres_pool import PostgresAddress
 from memory.adapters.sql.profiles import SqlProfiles
 from memory.adapters.sql.projects import SqlProjects
-from memory.adapters.sql.receipts import DEFAULT_RECEIPT_LIMITS, ReceiptLimits, SqlHoldoutRecord, SqlReceipts
+from memory.adapters.sql.receipts import ReceiptLimits, SqlHoldoutRecord, SqlReceipts
 from memory.adapters.sql.requests_by_name import SqlIdempotencyKeys
 from memory.adapters.sql.session_summaries import SqlSummaries
 from memory.adapters.sql.sqlite_database import SqliteDatabase
@@ -85,8 +85,8 @@ class Process:
 class Bounds:
     """Of what a process keeps, and of its wait for a user's lock."""
 
-    notes: NoteLimits = DEFAULT_NOTE_LIMITS
-    receipts: ReceiptLimits = DEFAULT_RECEIPT_LIMITS
+    notes: NoteLimits = field(default_factory=NoteLimits)
+    receipts: ReceiptLimits = field(default_factory=ReceiptLimits)
     lock_wait_seconds: float = LOCK_WAIT_SECONDS
 
 
@@ -115,14 +115,14 @@ class Deployment:
     async def start(self) -> AsyncIterator[Process]:
         """On a database of its own."""
         clock, bounds = self.clock, self.bounds
-        async with self.database() as database, SqlUsageCounts(database) as usage_counts:
+        async with self.database() as database:
             log, notes = SqlTurnLog(database, clock=clock), WrittenNotes(database, limits=bounds.notes)
             yield Process(
                 log,
                 SqlUserLedger(database, clock=clock, wait_seconds=bounds.lock_wait_seconds),
                 notes,
                 SqlReceipts(database, clock=clock, redact=str, limits=bounds.receipts),
-                usage_counts,
+                SqlUsageCounts(database),
                 SqlProfiles(database),
                 SqlSummaries(database, origin="a model"),
                 SqlOptOuts(database),

@@ -116,6 +116,15 @@ class Collections:
         description: dict[str, Any] = await self._client.describe_collection(collection, timeout=LIBRARY_SECONDS)
         return description
 
+    async def count(self, collection: str) -> int:
+        """Of all rows. After this, pages have all that was written before: in the order of keys a server does not
+        wait.
+        """
+        [row] = await self._client.query(
+            collection, filter="", output_fields=["count(*)"], consistency_level="Strong", timeout=LIBRARY_SECONDS
+        )
+        return int(row["count(*)"])
+
     async def load(self, collection: str) -> None:
         """Creates a new index if the existing one is unreadable: Milvus Lite, killed while writing one, leaves a
         partial file on which it fails permanently. Indexes hold no data of their own.
@@ -215,15 +224,7 @@ class Collections:
 
     async def _is_empty(self, collection: str) -> bool:
         await self.load(collection)
-        found = await self._client.query(
-            collection,
-            filter='id > ""',
-            output_fields=["id"],
-            limit=1,
-            consistency_level="Strong",
-            timeout=LIBRARY_SECONDS,
-        )
-        return not list(found)
+        return await self.count(collection) == 0
 
     async def _start_anew(self, live: str, origin: VectorOrigin) -> None:
         """Replace this empty collection by another empty one: the same one, whichever process is first.

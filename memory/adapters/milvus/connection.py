@@ -12,7 +12,7 @@ import asyncio
 import importlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Self, TypeAlias, TypeVar
 
@@ -98,12 +98,11 @@ class MilvusConnection:
         self._link: Link | None = None
         self._library: Library = None
 
-    async def close(self) -> None:
-        link, self._link = self._link, None
-        if link is not None:
-            link.is_retired = True
-            if not link.uses:
-                await link.client.close()
+    async def aclose(self) -> None:
+        link = self._link
+        self._retire()
+        if link is not None and not link.uses:
+            await link.client.close()
 
     async def call(self, name: str, work: Callable[[Link], Awaitable[Result]], *, seconds: float) -> Result:
         """The result of `work`, within `seconds` including connecting. Raises `Unavailable`, `BadSetting`."""
@@ -124,6 +123,10 @@ class MilvusConnection:
             self._lost(name, reason, is_certain=_is_connection(error), began_at=began_at)
         self._breaker.succeeded()
         return result
+
+    async def call_patiently(self, name: str, work: Callable[[Link], Awaitable[Result]]) -> Result:
+        """Likewise, for whom nobody waits."""
+        return await self.call(name, work, seconds=PATIENT_SECONDS)
 
     def _lost(self, name: str, reason: str, *, is_certain: bool, began_at: float) -> NoReturn:
         self._metrics.store_errors.labels(name).inc()
@@ -209,16 +212,13 @@ class OpensConnection:
 
     def __init__(self, connection: MilvusConnection) -> None:
         self._connection = connection
+        self._patiently = connection.call_patiently
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._connection.close()
-
-    async def _patiently(self, name: str, work: Callable[[Link], Awaitable[Result]]) -> Result:
-        """For whom nobody waits."""
-        return await self._connection.call(name, work, seconds=PATIENT_SECONDS)
+        await self._connection.aclose()
 
 
 async def _check_database(client: Client, database: str) -> None:
@@ -269,11 +269,8 @@ async def durability_of(address: MilvusAddress, *, metrics: Metrics) -> Durabili
         described = await link.collections.described(link.collection)
         return Durability(not link.can.is_lite, _seconds(described.get("properties") or {}))
 
-    connection = MilvusConnection(address, metrics=metrics)
-    try:
+    async with aclosing(MilvusConnection(address, metrics=metrics)) as connection:
         return await connection.call("standing", look, seconds=LOOK_SECONDS)
-    finally:
-        await connection.close()
 
 
 def _seconds(properties: dict[str, Any]) -> int:

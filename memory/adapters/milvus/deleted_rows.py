@@ -95,7 +95,7 @@ async def _readable(link: Link, *, name: str) -> _Readable | None:
     if str(state.get("state")) != "Loaded":
         return None
     described = await link.collections.described(name)
-    await ordered_rows.count(link, name)  # so that all that was written before is in the pages
+    await link.collections.count(name)  # so that all that was written before is in the pages
     [key] = [one for one in described["fields"] if one.get("is_primary")]
     fields = [str(one["name"]) for one in described["fields"] if "VECTOR" not in one["type"].name]
     if described.get("enable_dynamic_field"):
@@ -214,7 +214,7 @@ async def _successor(link: Link) -> str:
 async def _switch(link: Link, live: str, target: str) -> None:
     """Nobody writes now. The old generation goes at once, so that nobody writes into it later either."""
     await link.client.flush(target, timeout=LIBRARY_SECONDS)
-    if await ordered_rows.count(link, live) != await ordered_rows.count(link, target):
+    if await link.collections.count(live) != await link.collections.count(target):
         raise Unavailable(PART, "the copy of the memories is not complete")
     await link.collections.make_live(target)
     await link.collections.drop(live)

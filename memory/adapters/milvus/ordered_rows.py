@@ -8,12 +8,13 @@ only change to the server is that the collection is loaded, as the router does i
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, TypeAlias, TypeVar
+from contextlib import aclosing
+from typing import Any, TypeAlias
 
 from memory.adapters import row_codec
 from memory.adapters.milvus import filters
 from memory.adapters.milvus.collections import LIBRARY_SECONDS, Client, Collections
-from memory.adapters.milvus.connection import PART, PATIENT_SECONDS, Link, MilvusAccess, MilvusAddress, MilvusConnection
+from memory.adapters.milvus.connection import PART, Link, MilvusAccess, MilvusAddress, MilvusConnection
 from memory.errors import BadInput, Unavailable
 from memory.runtime.metrics import Metrics
 
@@ -61,20 +62,11 @@ async def pages(
         last = str(page[-1]["id"])
 
 
-async def count(link: Link, collection: str) -> int:
-    """Of all rows. After this, pages have all that was written before: in the order of keys a server does not wait."""
-    [row] = await link.client.query(
-        collection, filter="", output_fields=["count(*)"], consistency_level="Strong", timeout=LIBRARY_SECONDS
-    )
-    return int(row["count(*)"])
-
-
 FIELDS = (
     *("id", "user_id", "project_id", "memory_type", "content", "source", "metadata"),
     *("created_at", "updated_at", "access_count", "importance"),
 )
 
-Result = TypeVar("Result")
 RouterRow: TypeAlias = dict[str, Any]
 """By the names in `FIELDS`."""
 
@@ -97,17 +89,9 @@ async def router_rows(
         await collections.load(collection)
         return collection
 
-    connection = MilvusConnection(
-        MilvusAddress(uri, collection, dimension=0, access=access), metrics=metrics, opening=opened
-    )
-
-    async def call(name: str, work: Callable[[Link], Awaitable[Result]]) -> Result:
-        return await connection.call(name, work, seconds=PATIENT_SECONDS)
-
-    try:
-        await call("count", lambda link: count(link, link.collection))
+    address = MilvusAddress(uri, collection, dimension=0, access=access)
+    async with aclosing(MilvusConnection(address, metrics=metrics, opening=opened)) as connection:
+        await connection.call_patiently("count", lambda link: link.collections.count(link.collection))
         whose = f"user_id == {filters.literal(user_id)}" if user_id else ""
-        async for page in pages(call, lambda link: link.collection, FIELDS, where=whose):
+        async for page in pages(connection.call_patiently, lambda link: link.collection, FIELDS, where=whose):
             yield page
-    finally:
-        await connection.close()

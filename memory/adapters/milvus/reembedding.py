@@ -48,7 +48,7 @@ class MilvusReembedding(OpensConnection):
             for name in await link.collections.others():
                 if await link.collections.is_successor(name, self._wanted):
                     await link.collections.load(name)
-                    count = await ordered_rows.count(link, name)
+                    count = await link.collections.count(name)
             return count
 
         return replace(status, embedded=min(await self._patiently("standing", copied), status.memories))
@@ -61,7 +61,7 @@ class MilvusReembedding(OpensConnection):
             if not await link.collections.exists(live):
                 return ReembeddingStatus(None)
             origin = schema.origin_of(await link.collections.described(live))
-            memories = await ordered_rows.count(link, live)
+            memories = await link.collections.count(live)
             return ReembeddingStatus(origin, memories, outdated=await link.collections.outdated(live, rows=memories))
 
         return await self._patiently("standing", look)
@@ -71,7 +71,7 @@ class MilvusReembedding(OpensConnection):
             for name in await link.collections.others():
                 if not await link.collections.is_successor(name, self._wanted):
                     await link.collections.drop(name)
-            rows = await ordered_rows.count(link, link.collection)
+            rows = await link.collections.count(link.collection)
             return await link.collections.successor(link.collection, self._wanted, rows=rows)
 
         self._target = await self._patiently("begin", make)
@@ -110,7 +110,7 @@ class MilvusReembedding(OpensConnection):
 
         async def counts(link: Link) -> tuple[int, int]:
             await link.client.flush(target, timeout=LIBRARY_SECONDS)
-            return await ordered_rows.count(link, link.collection), await ordered_rows.count(link, target)
+            return await link.collections.count(link.collection), await link.collections.count(target)
 
         stored, embedded = await self._patiently("count", counts)
         if stored == embedded:
@@ -120,8 +120,7 @@ class MilvusReembedding(OpensConnection):
             known = await self._rows(_live, ids, ("id",))
             gone = [memory_id for memory_id in ids if memory_id not in known]
             for batch in pages.batches(gone, IDS_IN_ONE_CALL_MAX):
-                deleting = partial(_delete, collection=target, ids=batch)
-                await self._patiently("delete", deleting)
+                await self._patiently("delete", partial(_delete, collection=target, ids=batch))
         stored, embedded = await self._patiently("count", counts)
         return stored == embedded
 
@@ -133,10 +132,10 @@ class MilvusReembedding(OpensConnection):
         async def drop(link: Link) -> None:
             collections = link.collections
             live = await collections.live()
-            found = await ordered_rows.count(link, live) if await collections.exists(live) else 0
+            found = await link.collections.count(live) if await collections.exists(live) else 0
             for name in await collections.others():
                 await collections.load(name)
-                if await ordered_rows.count(link, name) > found:  # an alias was lost, or the other was created again
+                if await link.collections.count(name) > found:  # an alias was lost, or the other was created again
                     raise Unavailable(
                         PART,
                         f"collection {name!r} holds more memories than {live!r}, which parts find: it is kept. "

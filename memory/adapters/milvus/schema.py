@@ -57,9 +57,6 @@ SCHEMA_VERSION = 2
 # chosen here rather than by Milvus' own partition key. With a key, Milvus 2.3 writes an upserted row into another
 # partition than the one that it searches for the same user, so that the row is never found.
 PARTITIONS = 16
-EARLY_ORIGIN = VectorOrigin(  # of collections that do not say: early releases had this model only
-    "all-MiniLM-L6-v2", 384, "1009370bf5c35b70db0aeabf0ff92b661832aee74509501cc5ace0989bb4feea"
-)
 ORIGIN_PROPERTY = "memproxy.vector_origin"  # JSON of the vectors' origin, and of the schema's version
 
 Library: TypeAlias = Any
@@ -170,15 +167,11 @@ def check_version(description: dict[str, Any], *, collection: str, can: Capabili
 
 
 def origin_of(description: dict[str, Any]) -> VectorOrigin:
-    """The origin of its vectors. Collections without one have vectors of the model that early releases had."""
-    recorded = _recorded(description)
-    if recorded and '"dimension"' in recorded:
-        try:
-            return msgspec.json.decode(recorded, type=VectorOrigin)
-        except msgspec.DecodeError:
-            return VectorOrigin("", dimension_of(description))  # of a later release: agrees with nothing we know
-    dimension = dimension_of(description)
-    return EARLY_ORIGIN if dimension == EARLY_ORIGIN.dimension else VectorOrigin("", dimension)
+    """The origin of its vectors; one that agrees with nothing we know if it is not stated, or by a later release."""
+    try:
+        return msgspec.json.decode(_recorded(description), type=VectorOrigin)
+    except msgspec.DecodeError:
+        return VectorOrigin("", dimension_of(description))
 
 
 def _recorded(description: dict[str, Any]) -> str:

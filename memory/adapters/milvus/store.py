@@ -9,7 +9,6 @@ returned row is checked.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -38,7 +37,6 @@ BOUNDED = "Bounded"  # what the server has loaded, at most 5 s late; answers at 
 STRONG = "Strong"  # all that was written before the call: waits up to 400 ms for the server's clock
 SESSION = "Session"  # all that this process wrote
 FLUSH_AFTER_ROWS = 200  # Milvus Lite: each unflushed row costs a search 50 µs, a flush costs the next one 20 ms
-_KEY = re.compile(r"[0-9a-f]{32}")
 
 Result = TypeVar("Result")
 
@@ -144,8 +142,6 @@ class MilvusStore(OpensConnection):
         return _owned(await _in_pieces(row_codec.record_of, answer), where.user_id)
 
     async def same_statement(self, where: MemoryFilter, key: str) -> Record | None:
-        if not _KEY.fullmatch(key):
-            return None
         expression = f"{filters.expression(where)} and {filters.one_of('statement_key', (key,))}"
         found = await self._query("same_statement", _Rows(expression, row_codec.RECORD_FIELDS, where.user_id))
         own = _owned(await _in_pieces(row_codec.record_of, found), where.user_id)

@@ -48,7 +48,7 @@ class ChatWriter:
         self, task: WritingTask, lines: Sequence[str], *, objections: Objections
     ) -> Sequence[GroundedSentence]:
         numbered = "\n".join(f"[{number}] {line}" for number, line in enumerate(lines, 1))
-        asked = [Message(Role.SYSTEM, _instruction(task)), Message(Role.USER, numbered)]
+        asked = [Message(Role.SYSTEM, f"{task.instruction.strip()}\n{FORM}{SHAPE}"), Message(Role.USER, numbered)]
         said = await self._said(asked, task, len(lines))
         first, faults = _read(said, task, len(lines), objections)
         if not faults:
@@ -98,10 +98,6 @@ def _read(
     if not known:
         faults.append("there is no sentence")
     return known, [*faults, *objections(known)]
-
-
-def _instruction(task: WritingTask) -> str:
-    return f"{task.instruction.strip()}\n{FORM}{SHAPE}"
 
 
 def _schema(task: WritingTask, lines: int) -> dict[str, Any]:

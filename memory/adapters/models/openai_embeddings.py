@@ -118,11 +118,8 @@ class OpenAiEmbedder:
         return await self._recent[as_query].of(wanted, partial(self._fresh, is_urgent=is_urgent, as_query=as_query))
 
     async def _fresh(self, texts: list[str], *, is_urgent: bool, as_query: bool) -> Vector:
-        ask = self._urgently if is_urgent else self._patiently
+        ask = self._urgently if is_urgent else partial(self._ask, seconds=self._server.learn_seconds)
         return np.concatenate([await ask(batch, as_query=as_query) for batch in _batches(texts)])
-
-    async def _patiently(self, texts: list[str], *, as_query: bool) -> Vector:
-        return await self._ask(texts, seconds=self._server.learn_seconds, as_query=as_query)
 
     async def _urgently(self, texts: list[str], *, as_query: bool) -> Vector:
         self._breaker.admit(asyncio.get_running_loop().time())

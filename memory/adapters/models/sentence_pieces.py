@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from sentencepiece import SentencePieceProcessor
 
+from memory.ports import Tokens
+
 CACHED_TEXTS_MAX = 4_096  # the same memories are counted again and again
 
 
@@ -47,14 +49,9 @@ def sentence_pieces_of(file: Path) -> SentencePieces:
     return SentencePieces(file.read_bytes())
 
 
-class SentencePieceTokens:
-    """`memory.ports.Tokens`: an estimate for the chat model's tokens, and the same in every process."""
-
-    def __init__(self, pieces: SentencePieces) -> None:
-        self._cached = functools.lru_cache(maxsize=CACHED_TEXTS_MAX)(lambda text: len(pieces.ids(text)))
-
-    def __call__(self, text: str) -> int:
-        return self._cached(text)
+def sentence_piece_tokens(pieces: SentencePieces) -> Tokens:
+    """Counts: an estimate for the chat model's tokens, and the same in every process."""
+    return functools.lru_cache(maxsize=CACHED_TEXTS_MAX)(lambda text: len(pieces.ids(text)))
 
 
 def _readable(text: str) -> str:

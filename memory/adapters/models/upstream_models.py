@@ -63,17 +63,13 @@ class _Rendered(msgspec.Struct):
     """vLLM's answer, or llama.cpp's prompt; other servers may lack every field."""
 
     count: int = 0
+    max_model_len: int | None = None
     tokens: list[int] | None = None
     prompt: str = ""
 
     @property
     def is_rendered(self) -> bool:
         return self.count > 0 or bool(self.tokens) or bool(self.prompt)
-
-
-class _Tokenized(msgspec.Struct):
-    count: int = 0
-    max_model_len: int | None = None
 
 
 class _Model(msgspec.Struct):
@@ -129,17 +125,6 @@ class UpstreamModels:
         except (TimeoutError, aiohttp.ClientError, OSError):
             return ()
         return [model.id for model in served or () if model.id][:MODELS_NAMED_MAX]
-
-    async def first(self, *, seconds: float) -> str:
-        """The name of the first model that the server lists. Raises `Unavailable`."""
-        try:
-            async with asyncio.timeout(seconds):
-                served = await self._listed()
-        except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            raise Unavailable("model", type(error).__name__) from None
-        if not served:
-            raise Unavailable("model", "no list of models" if served is None else "an empty list of models")
-        return served[0].id
 
     async def placement(self, model: str) -> Placement | None:
         """Cached for a minute; concurrent calls share one answer."""
@@ -198,7 +183,7 @@ class UpstreamModels:
     async def _takes(self, model: str, path: str, messages: Sequence[dict[str, str]]) -> bool | None:
         """Whether the template accepts these messages; None if the answer does not tell."""
         try:
-            status, answer = await self._post(path, {"model": model, "messages": messages}, _Rendered)
+            status, answer = await self._post(path, {"model": model, "messages": messages})
         except TimeoutError:
             raise  # our own limit for all questions together
         except (aiohttp.ClientError, OSError):
@@ -208,7 +193,7 @@ class UpstreamModels:
         return True if answer is not None and answer.is_rendered else None
 
     async def _tokenized(self, model: str) -> ModelWindow | None:
-        _, answer = await self._post("/tokenize", {"model": model, "prompt": SAMPLE}, _Tokenized)
+        _, answer = await self._post("/tokenize", {"model": model, "prompt": SAMPLE})
         if answer is None:
             return None
         counted = answer.count / estimated_tokens(SAMPLE)
@@ -226,14 +211,14 @@ class UpstreamModels:
             served = await _decoded(response, _Models) if response.status == OK else None
         return None if served is None else served.data
 
-    async def _post(self, path: str, question: object, kind: type[Answer]) -> tuple[int, Answer | None]:
+    async def _post(self, path: str, question: object) -> tuple[int, _Rendered | None]:
         """The status, and the answer of a successful call. Raises as `_listed` does."""
         assert self._session is not None, "open it with `async with`"
         headers, body = {"content-type": "application/json"}, msgspec.json.encode(question)
         async with self._session.post(
             f"{self._base}{path}", data=body, headers=headers, allow_redirects=False
         ) as response:
-            return response.status, await _decoded(response, kind) if response.status == OK else None
+            return response.status, await _decoded(response, _Rendered) if response.status == OK else None
 
 
 async def _decoded(response: aiohttp.ClientResponse, kind: type[Answer]) -> Answer | None:
@@ -253,5 +238,11 @@ def _window(tokens: int | None, correction: float) -> ModelWindow | None:
 
 async def first_model(endpoint: str, *, seconds: float) -> str:
     """The name of the first model that the server lists. Raises `Unavailable`."""
-    async with UpstreamModels(endpoint) as server:
-        return await server.first(seconds=seconds)
+    try:
+        async with asyncio.timeout(seconds), UpstreamModels(endpoint) as server:
+            served = await server._listed()
+    except (TimeoutError, aiohttp.ClientError, OSError) as error:
+        raise Unavailable("model", type(error).__name__) from None
+    if not served:
+        raise Unavailable("model", "no list of models" if served is None else "an empty list of models")
+    return served[0].id

@@ -53,8 +53,9 @@ class Watch:
         before, self._owners = self._owners, {}
         for name, beat in beats:
             known = before.get(name)
-            goes_on = known is None or known.beat != beat or is_late
-            self._owners[name] = _Watched(beat, at) if goes_on or known is None else known
+            if known is None or known.beat != beat or is_late:
+                known = _Watched(beat, at)
+            self._owners[name] = known
 
     def is_still(self, name: str, *, at: float) -> bool:
         """Whether it has stood still for long, and we would know if it had not."""

@@ -117,10 +117,9 @@ def _nodes(connection: Connection, user_id: str, key: str, session_id: str) -> l
 
 
 def _node(connection: Connection, turn: Turn, turn_id: str, session_id: str) -> BranchNode | None:
-    row = SQL.position_of_turn(
-        connection, turn_id=turn_id, user_id=turn.scope.user_id, session_id=session_id
-    ).fetchone()
-    return None if row is None else BranchNode(*row)
+    return SQL.position_of_turn.one(
+        connection, lambda row: BranchNode(*row), turn_id=turn_id, user_id=turn.scope.user_id, session_id=session_id
+    )
 
 
 def _continued(connection: Connection, nodes: Sequence[BranchNode], answer: str) -> BranchNode | None:
@@ -151,20 +150,21 @@ def _replaced(connection: Connection, turn: Turn, sent: SentConversation, sessio
 
 def insert_node(
     connection: Connection, turn: Turn, key: str, tree_id: str, parent: BranchNode | None, *, is_seen: bool
-) -> int:
-    """Returns its position. A known turn keeps its own."""
+) -> BranchNode:
+    """A known turn keeps its own position."""
+    session_id, parent_id = turn.scope.session_id, "" if parent is None else parent.turn_id
     SQL.insert_position(
         connection,
         id=turn.id,
         user_id=turn.scope.user_id,
-        session_id=turn.scope.session_id,
+        session_id=session_id,
         key=key,
         tree_id=tree_id,
-        parent_id=parent.turn_id if parent is not None else "",
+        parent_id=parent_id,
         is_seen=is_seen,
     )
-    row = SQL.number_of_position(connection, id=turn.id).fetchone()
-    return int(row[0])
+    (position,) = SQL.number_of_position(connection, id=turn.id).fetchone()
+    return BranchNode(position, turn.id, session_id, tree_id, parent_id, is_seen, is_abandoned=False)
 
 
 SHIFT_TURNS_MAX = 500  # of one kind, settled at a time
@@ -231,19 +231,14 @@ def _resume(connection: Connection, user_id: str, turn_ids: Sequence[str], *, no
     rows = SQL.abandoned_turns(connection, turn_ids=listed(turn_ids), user_id=user_id).fetchall()
     _mark(connection, turn_ids, is_abandoned=False)
     turn_effects.sessions_changed(connection, user_id, {session_id for _, session_id, *_ in rows})
-    for seq, _, status, reached, turn_id in rows:
-        stage = _stage_when_resumed(TurnStatus(status), reached)
+    for seq, session_id, status, reached, turn_id in rows:
+        # where it was when it was abandoned, or where it would be by now
+        stage = "learnt" if reached == "learnt" else stage_of(TurnStatus(status))
         SQL.set_stage(connection, stage=stage, seq=seq)
         if reached:
             SQL.unsettle(connection, turn_id=turn_id)
-    for seq, session_id, status, reached, _ in rows:
-        if _stage_when_resumed(TurnStatus(status), reached) == "ready":
+        if stage == "ready":
             make_ready(connection, seq, user_id, session_id, now)
-
-
-def _stage_when_resumed(status: TurnStatus, reached: str) -> str:
-    """Of a turn that was abandoned: where it was then, or where it would be by now."""
-    return "learnt" if reached == "learnt" else stage_of(status)
 
 
 def _mark(connection: Connection, turn_ids: Collection[str], *, is_abandoned: bool) -> None:

@@ -5,7 +5,6 @@ What this process has not written yet is added: notes and links that are on thei
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -73,10 +72,6 @@ class SqlChatStates:
             Revision(revision),
             self.notes.with_unwritten(connection, query.user_id, keys, notes),
             link,
-            _without(profiles, written),
+            {key: without_written(profile, written) for key, profile in profiles.items()},
             None if placement is None else Placement(placement),
         )
-
-
-def _without(profiles: Mapping[str, Profile], written: set[str]) -> Mapping[str, Profile]:
-    return {key: without_written(profile, written) for key, profile in profiles.items()} if written else profiles

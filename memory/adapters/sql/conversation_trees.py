@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from memory.adapters.sql import branch_positions, known_exchanges, recording_times
 from memory.adapters.sql.branch_positions import BranchNode, BranchPosition, insert_node, is_left_out, position_of
-from memory.adapters.sql.database import DatedOnDatabase, reading, reads, writes, writing
+from memory.adapters.sql.database import DatedOnDatabase, reading, reads, writing
 from memory.adapters.sql.erased_users import opted_out_at, was_erased_since
 from memory.adapters.sql.statements import Connection, statements, user_hash
 from memory.adapters.sql.turns_queue import insert_turn
@@ -78,11 +78,10 @@ class Backfill:
     def _said_from(self, connection: Connection, parent: BranchNode | None, count: int) -> float | None:
         """The earliest time of the unknown exchanges; None if they are not to be filled in."""
         if parent is not None and parent.is_seen:
-            row = SQL.end_of_turn(connection, turn_id=parent.turn_id).fetchone()
-            if row is None:
+            ended_at = SQL.end_of_turn.value(connection, float, turn_id=parent.turn_id)
+            if ended_at is None:
                 return None  # deleted: what followed it is not restored
-            began_at = recording_times.gap_after(connection, row[0])
-            return max(float(row[0]), row[0] if began_at is None else began_at)
+            return max(ended_at, recording_times.gap_after(connection, ended_at) or ended_at)
         if SQL.erased_conversations.exists(connection, user_hash=user_hash(self.turn.scope.user_id)):
             return None
         needed, after_loss = (seconds_to_begin(count, is_loss=is_loss) for is_loss in (False, True))
@@ -102,11 +101,8 @@ class Backfill:
         self, connection: Connection, turn: Turn, exchange: SentExchange, last: BranchNode | None, *, is_imported: bool
     ) -> BranchNode:
         above = last if last is not None and last.is_seen else None
-        is_seen = above is not None or is_imported
         tree_id = above.tree_id if above is not None else turn.id
-        at = insert_node(connection, turn, exchange.key, tree_id, above, is_seen=is_seen)
-        parent_id = above.turn_id if above is not None else ""
-        return BranchNode(at, turn.id, turn.scope.session_id, tree_id, parent_id, is_seen, False)
+        return insert_node(connection, turn, exchange.key, tree_id, above, is_seen=above is not None or is_imported)
 
 
 def seconds_to_begin(exchanges: int, *, is_loss: bool) -> float:
@@ -145,6 +141,21 @@ def _filled_in(
 POSITIONS_MAX = 50_000  # of one user; about 300 bytes each
 
 
+def leave_out(connection: Connection, user_id: str, exchange: SentExchange) -> None:
+    known_exchanges.leave_out(connection, user_id, exchange)
+    if not exchange.key or is_left_out(connection, user_id, exchange.key):
+        return
+    turn_id = "\x1f".join(("x", user_id, exchange.key))  # not the id of a turn
+    kept = SQL.insert_left_out(connection, turn_id=turn_id, user_id=user_id, key=exchange.key)
+    if kept.fetchone()[0] % known_exchanges.PRUNED_EVERY == 0:
+        _prune(connection, user_id)
+
+
+def _prune(connection: Connection, user_id: str) -> None:
+    """Drop the user's oldest positions past the limit."""
+    SQL.delete_beyond_limit(connection, user_id=user_id, positions_max=POSITIONS_MAX)
+
+
 class SqlConversationTrees(DatedOnDatabase):
     async def unknown(self, turn: Turn, sent: SentConversation) -> int:
         return await self._unknown(turn, sent) if sent.earlier else 0
@@ -167,18 +178,11 @@ class SqlConversationTrees(DatedOnDatabase):
         opening = _Opening(turn, sent, self._clock(), self._database.owners.name, fills_in)
         return await self._database.write(opening.run)
 
-    @writes
-    def leave_out(self, connection: Connection, user_id: str, exchange: SentExchange) -> None:
-        _leave_out(connection, user_id, exchange)
-
-    @writes
-    def erase(self, connection: Connection, user_id: str) -> None:
-        SQL.delete_positions(connection, user_id=user_id)
-        known_exchanges.erase(connection, user_id)
-
+    leave_out = writing(leave_out)
     next_shift = reading(branch_positions.next_shift)
     shift = reading(branch_positions.shift_of)
     settle = writing(branch_positions.settle)
+    erase = writing(known_exchanges.erase)
     _unknown = reading(branch_positions.unknown)
 
 
@@ -199,7 +203,7 @@ class _Opening:
             return str(known[0])
         if opted_out_at(connection, user_id) is not None:
             exchange = SentExchange(self.sent.keys[-1], self.turn.messages, "")
-            _leave_out(connection, user_id, exchange)
+            leave_out(connection, user_id, exchange)
             return ""
         if was_erased_since(connection, user_id, self.turn.at):
             return ""
@@ -228,31 +232,16 @@ class _Opening:
     ) -> int:
         """Its position, after what it abandons and resumes."""
         tree_id = above.tree_id if above else position.replaced.tree_id if position.replaced else turn.id
-        at = insert_node(connection, turn, self.sent.keys[-1], tree_id, above, is_seen=True)
+        node = insert_node(connection, turn, self.sent.keys[-1], tree_id, above, is_seen=True)
         if position.replaced is not None or not is_extension:
             beside = (
                 [] if above is None else branch_positions.under_way(connection, turn, above.turn_id, self.sent.keys)
             )
             branch_positions.make_active(connection, turn, tree_id, now=self.now, beside=beside)
-        return at
+        return node.position
 
     def _session_id(self, position: BranchPosition) -> str:
         if self.sent.is_session_given:
             return self.turn.scope.session_id
         continued = position.parent or position.replaced
         return continued.session_id if continued is not None and continued.is_seen else self.turn.scope.session_id
-
-
-def _leave_out(connection: Connection, user_id: str, exchange: SentExchange) -> None:
-    known_exchanges.leave_out(connection, user_id, exchange)
-    if not exchange.key or is_left_out(connection, user_id, exchange.key):
-        return
-    turn_id = "\x1f".join(("x", user_id, exchange.key))  # not the id of a turn
-    kept = SQL.insert_left_out(connection, turn_id=turn_id, user_id=user_id, key=exchange.key)
-    if kept.fetchone()[0] % known_exchanges.PRUNED_EVERY == 0:
-        _prune(connection, user_id)
-
-
-def _prune(connection: Connection, user_id: str) -> None:
-    """Drop the user's oldest positions past the limit."""
-    SQL.delete_beyond_limit(connection, user_id=user_id, positions_max=POSITIONS_MAX)

@@ -11,9 +11,6 @@ FROM turn_branches
 WHERE user_id = :user_id AND is_settled AND position <=
     (SELECT position FROM turn_branches WHERE user_id = :user_id ORDER BY position DESC LIMIT 1 OFFSET :positions_max);
 
--- name: delete_positions
-DELETE FROM turn_branches WHERE user_id = :user_id;
-
 -- name: end_of_turn
 SELECT coalesce(answered_at, said_at) FROM turns WHERE id = :turn_id;
 

@@ -74,7 +74,6 @@ def _erase_record(connection: Connection, user_id: str) -> None:
     """Delete what was recorded since the erasure of the record began: it was asked for before this epoch ended."""
     while recorded_messages.erase(connection, user_id, "", before=math.inf, limit=TURNS_PER_DELETION):
         continue
-    SQL.delete_positions(connection, user_id=user_id)
     known_exchanges.erase(connection, user_id)
 
 

@@ -31,9 +31,6 @@ DELETE FROM chains WHERE user_id = :user_id AND kept_at <= :now;
 -- name: delete_profiles
 DELETE FROM profiles WHERE user_id = :user_id AND updated_at <= :now;
 
--- name: delete_positions
-DELETE FROM turn_branches WHERE user_id = :user_id;
-
 -- name: delete_from_users
 DELETE FROM users WHERE user_id = :user_id;
 

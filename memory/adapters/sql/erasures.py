@@ -99,9 +99,6 @@ class SqlWriteBarrier(DatedOnDatabase):
     @asynccontextmanager
     async def _raised(self, name: str, seconds: float) -> AsyncIterator[None]:
         now, token = self._clock(), secrets.token_hex(16)
-        abandoned = await self._abandoned(name)
-        if abandoned:
-            await self._lower(abandoned)
         try:
             if not await self._raise(name, token, now=now, until=now + seconds):
                 raise Conflict("another process is at it")
@@ -109,17 +106,14 @@ class SqlWriteBarrier(DatedOnDatabase):
         finally:
             await self._lower(token)
 
-    @reads
-    def _abandoned(self, connection: Connection, name: str) -> str:
-        """The token of a barrier whose owner is dead; "" if there is none."""
-        row = SQL.barrier_by_name(connection, name=name).fetchone()
-        return str(row[0]) if row is not None and self._database.owners.is_dead(connection, row[1]) else ""
-
     @writes
     def _raise(self, connection: Connection, name: str, token: str, *, now: float, until: float) -> bool:
+        owners = self._database.owners
         SQL.delete_expired_barriers(connection, now=now)
-        owner = self._database.owners.name
-        raised = SQL.insert_barrier(connection, name=name, token=token, owner=owner, until=until)
+        abandoned = SQL.barrier_by_name(connection, name=name).fetchone()
+        if abandoned is not None and owners.is_dead(connection, abandoned[1]):
+            SQL.delete_barrier(connection, token=abandoned[0])
+        raised = SQL.insert_barrier(connection, name=name, token=token, owner=owners.name, until=until)
         if raised.rowcount == 1 and name == ALONE:
             SQL.forget_writers(connection)
             SQL.note_holders(connection)

@@ -63,13 +63,11 @@ def is_known(connection: Connection, user_id: str, exchange: SentExchange) -> bo
 
 def without_position(connection: Connection, scope: Scope, exchange: SentExchange) -> str:
     """The latest turn of that session with these words that has no position in a conversation; "" if there is none."""
-    row = SQL.turn_without_position(
-        connection,
-        digest=_digest(connection, words_of(exchange.said)),
-        user_id=scope.user_id,
-        session_id=scope.session_id,
-    ).fetchone()
-    return "" if row is None else str(row[0])
+    digest, user_id = _digest(connection, words_of(exchange.said)), scope.user_id
+    found = SQL.turn_without_position.value(
+        connection, str, digest=digest, user_id=user_id, session_id=scope.session_id
+    )
+    return found or ""
 
 
 def _has_answer(connection: Connection, row: Sequence[object], answer: str) -> bool:
@@ -88,6 +86,9 @@ def _digest(connection: Connection, text: str) -> str:
 
 
 def erase(connection: Connection, user_id: str) -> None:
-    """Forget what the user said, and that alone: from now on no conversation is filled in from its beginning."""
+    """Forget what the user said and where, and that alone: from now on no conversation is filled in from its
+    beginning.
+    """
     SQL.erase_conversations(connection, user_hash=user_hash(user_id))
+    SQL.delete_positions(connection, user_id=user_id)
     SQL.delete_exchanges(connection, user_id=user_id)

@@ -29,6 +29,9 @@ ORDER BY seq DESC LIMIT 1;
 -- name: digest_key
 SELECT key FROM digest_keys;
 
+-- name: delete_positions
+DELETE FROM turn_branches WHERE user_id = :user_id;
+
 -- name: delete_exchanges
 DELETE FROM known_exchanges WHERE user_id = :user_id;
 

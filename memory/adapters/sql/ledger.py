@@ -26,16 +26,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from memory.adapters.sql import erased_users
-from memory.adapters.sql.database import (
-    DatedOnDatabase,
-    OnDatabase,
-    SqlDatabase,
-    reading,
-    reads,
-    reads_now,
-    writes,
-    writing,
-)
+from memory.adapters.sql.database import DatedOnDatabase, SqlDatabase, reading, reads, reads_now, writes, writing
 from memory.adapters.sql.erasures import is_closed, note_writer
 from memory.adapters.sql.job_writer import CALL_SECONDS_MAX
 from memory.adapters.sql.profiles import become_stale
@@ -139,7 +130,7 @@ class SqlUserLedger(DatedOnDatabase):
         return True
 
 
-class _HeldLock(OnDatabase):
+class _HeldLock(DatedOnDatabase):
     """`memory.ports.LedgerWrite`."""
 
     def __init__(self, database: SqlDatabase, user_id: str, token: str, clock: Clock) -> None:
@@ -147,10 +138,9 @@ class _HeldLock(OnDatabase):
         self.is_touched = False
         self.is_ended = False
         self.announced: set[str] = set()
-        super().__init__(database)
+        super().__init__(database, clock=clock)
         self._user_id = user_id
         self._token = token
-        self._clock = clock
         self._renewed_at = clock()  # or a little later: `check_term` requires a renewal before it anyway
 
     def touch(self, memory_ids: Collection[str]) -> None:

@@ -2,64 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib.resources import files
 
 from memory.adapters.sql.dialect import without_comments
 
-VERSION = 4
-
-# By the version that they begin with. Version 3 was on SQLite only; what its triggers did, `turn_effects` does now.
-STEPS: Mapping[int, tuple[str, ...]] = {
-    3: (
-        *(f"DROP TRIGGER {one}" for one in ("profiles_become_stale", "words_are_deleted", "words_are_rewritten")),
-        *(f"DROP TRIGGER {one}" for one in ("summaries_are_withdrawn", "sessions_go_on", "sessions_go_on_at_once")),
-        *(f"DROP TRIGGER turns_are_{one}" for one in ("reworded", "learnt_late", "deleted", "left_out")),
-        "DROP TRIGGER turns_leave_or_return",
-        "ALTER TABLE turns ADD COLUMN utc_offset BIGINT",
-        "ALTER TABLE uses DROP COLUMN total",
-        "DROP INDEX profiles_unwritten",
-        "ALTER TABLE profiles DROP COLUMN prose",
-        "DROP TABLE profiles_switched_off",
-        # Users were not queued while it had a row.
-        """
-        INSERT INTO stale_profiles (user_id)
-        SELECT users.user_id FROM users LEFT JOIN profiles_built AS built ON built.user_id = users.user_id
-        WHERE users.revision - users.revision % 2 > coalesce(built.revision, 0) AND users.user_id NOT LIKE ' %'
-        ON CONFLICT DO NOTHING
-        """,
-        "ALTER TABLE erasures DROP COLUMN scan",
-        "CREATE TABLE owners (name TEXT PRIMARY KEY, beat BIGINT NOT NULL, introduction TEXT NOT NULL) WITHOUT ROWID",
-        """
-        CREATE TABLE snapshots (
-            user_hash TEXT PRIMARY KEY, snapshot BYTEA NOT NULL, size BIGINT NOT NULL, used_at DOUBLE PRECISION NOT NULL
-        ) WITHOUT ROWID
-        """,
-        "CREATE INDEX snapshots_by_use ON snapshots (used_at)",
-        # Its members have joined, and none of them is known to have chosen to.
-        """
-        CREATE TABLE project_invitations (
-            project_key TEXT NOT NULL, user_id TEXT NOT NULL, role TEXT NOT NULL,
-            invited_by TEXT NOT NULL, invited_at DOUBLE PRECISION NOT NULL, PRIMARY KEY (project_key, user_id)
-        ) WITHOUT ROWID
-        """,
-        "CREATE INDEX project_invitations_by_user ON project_invitations (user_id, invited_at)",
-        "CREATE INDEX project_invitations_by_sender ON project_invitations (invited_by, user_id)",
-        """
-        CREATE TABLE project_choices (
-            user_id TEXT NOT NULL, project_key TEXT NOT NULL, PRIMARY KEY (user_id, project_key)
-        ) WITHOUT ROWID
-        """,
-    )
-}
+VERSION, OLDEST_VERSION = 4, 3
 
 
 def schema() -> list[str]:
     """The statements that make the tables of this version, one by one."""
-    text = files("memory.adapters.sql").joinpath("schema.sql").read_text(encoding="utf-8")
-    return [one.strip().removesuffix(";") for one in without_comments(text).split(";\n") if one.strip()]
+    return _statements_in("schema")
 
 
 def steps_from(version: int) -> list[str]:
     """Raises `KeyError` if nothing leads from there."""
-    return [statement for step in range(version, VERSION) for statement in STEPS[step]]
+    if version < OLDEST_VERSION:
+        raise KeyError(version)
+    return [statement for step in range(version, VERSION) for statement in _statements_in(f"schema_from_{step}")]
+
+
+def _statements_in(name: str) -> list[str]:
+    text = files("memory.adapters.sql").joinpath(f"{name}.sql").read_text(encoding="utf-8")
+    return [one.strip().removesuffix(";") for one in without_comments(text).split(";\n") if one.strip()]

@@ -43,14 +43,11 @@ class NoteLimits:
     user_bytes_max: int = USER_NOTE_BYTES_MAX
 
 
-DEFAULT_NOTE_LIMITS = NoteLimits()
-
-
 class SqlNoteBook(OnDatabase):
-    def __init__(self, database: SqlDatabase, *, limits: NoteLimits = DEFAULT_NOTE_LIMITS) -> None:
+    def __init__(self, database: SqlDatabase, *, limits: NoteLimits | None = None) -> None:
         super().__init__(database)
         self._on_their_way: dict[tuple[str, str], PastNote] = {}
-        self._limits = limits
+        self._limits = limits or NoteLimits()
 
     async def keep(self, user_id: str, key: str, note: PastNote, *, made_at: float) -> None:
         coming = self._on_their_way[user_id, key] = replace(note, made_at=made_at)

@@ -69,10 +69,8 @@ def tables_scanned(address: PostgresAddress, wanted: WholeId) -> PlaceReport:
     """Raises `Unavailable`."""
     rows, found = 0, list[str]()
     with translating(), psycopg.connect(address.conninfo(options=f"-c search_path={SCHEMA}")) as connection:
-        tables: list[Any] = connection.execute(
-            "SELECT tablename FROM pg_tables WHERE schemaname = %s ORDER BY tablename", (SCHEMA,)
-        ).fetchall()
-        for (table,) in tables:
+        tables: list[Any] = connection.execute(_TABLES, (SCHEMA,)).fetchall()
+        for table, _ in tables:
             with connection.cursor(name="scan") as cursor:  # on the server: no table is held in memory
                 cursor.itersize = ROWS_AT_ONCE
                 holds = False

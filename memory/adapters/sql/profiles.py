@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 
@@ -101,14 +102,10 @@ def _all_of(connection: Connection, user_id: str) -> dict[str, Profile]:
     return {row[0]: profile_of(user_id, row) for row in SQL.profiles_of_user(connection, user_id=user_id)}
 
 
-def profile_of(user_id: str, row: Sequence[object]) -> Profile:
+def profile_of(user_id: str, row: Sequence[Any]) -> Profile:
     project_id, version, pinned, lines, is_enabled, updated_at = row
-    assert isinstance(version, int)
-    assert isinstance(updated_at, float)
-    assert isinstance(pinned, bytes)
-    assert isinstance(lines, bytes)
     return Profile(
-        user_id, str(project_id), version, _LINES.decode(pinned), _LINES.decode(lines), bool(is_enabled), updated_at
+        user_id, project_id, version, _LINES.decode(pinned), _LINES.decode(lines), bool(is_enabled), updated_at
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from memory.adapters.sql.database import OnDatabase, reads, reads_now, writes
+from memory.adapters.sql.database import OnDatabase, reads, reads_now, writes, writing
 from memory.adapters.sql.statements import Connection, listed, statements
 from memory.model.memories import MemoryVisibility
 from memory.model.projects import Invitation, ProjectAccess, ProjectMember, ProjectRole, SharedMemory, SharedProject
@@ -18,6 +18,16 @@ from memory.model.projects import Invitation, ProjectAccess, ProjectMember, Proj
 SQL = statements("projects")
 
 ENTRIES_AT_A_GLANCE = 200  # looked up in half a millisecond
+
+
+def _set_roles(connection: Connection, key: str, roles: Mapping[str, ProjectRole | None], *, at: float) -> None:
+    for user_id, role in roles.items():
+        SQL.delete_invitation(connection, key=key, user_id=user_id)
+        if role is None:
+            SQL.delete_member(connection, key=key, user_id=user_id)
+            SQL.delete_choice(connection, key=key, user_id=user_id)
+        else:
+            SQL.put_member(connection, user_id=user_id, role=role.value, at=at, key=key)
 
 
 class SqlProjects(OnDatabase):
@@ -56,11 +66,7 @@ class SqlProjects(OnDatabase):
         rows = SQL.members_of(connection, key=key)
         return [ProjectMember(user_id, ProjectRole(role), joined_at) for user_id, role, joined_at in rows]
 
-    @writes
-    def set_roles(
-        self, connection: Connection, key: str, roles: Mapping[str, ProjectRole | None], *, at: float
-    ) -> None:
-        _set_roles(connection, key, roles, at=at)
+    set_roles = writing(_set_roles)
 
     @writes
     def invite(self, connection: Connection, invitation: Invitation) -> None:
@@ -148,16 +154,6 @@ class SqlProjects(OnDatabase):
 def _join_by_choice(connection: Connection, key: str, user_id: str, role: ProjectRole, *, at: float) -> None:
     _set_roles(connection, key, {user_id: role}, at=at)
     SQL.choose_membership(connection, user_id=user_id, key=key)
-
-
-def _set_roles(connection: Connection, key: str, roles: Mapping[str, ProjectRole | None], *, at: float) -> None:
-    for user_id, role in roles.items():
-        SQL.delete_invitation(connection, key=key, user_id=user_id)
-        if role is None:
-            SQL.delete_member(connection, key=key, user_id=user_id)
-            SQL.delete_choice(connection, key=key, user_id=user_id)
-        else:
-            SQL.put_member(connection, user_id=user_id, role=role.value, at=at, key=key)
 
 
 def _access(row: Sequence[Any]) -> ProjectAccess:

@@ -51,9 +51,6 @@ class ReceiptLimits:
     total_bytes_max: int = _DEFAULT.total_mib << 20
 
 
-DEFAULT_RECEIPT_LIMITS = ReceiptLimits()
-
-
 class SqlReceipts(DatedOnDatabase):
     def __init__(
         self,
@@ -61,12 +58,12 @@ class SqlReceipts(DatedOnDatabase):
         *,
         clock: Clock,
         redact: Callable[[str], str],
-        limits: ReceiptLimits = DEFAULT_RECEIPT_LIMITS,
+        limits: ReceiptLimits | None = None,
     ) -> None:
         """`redact` removes secrets from the query before it is written; it runs in the writer's thread."""
         super().__init__(database, clock=clock)
         self._redact = redact
-        self._limits = limits
+        self._limits = limits or ReceiptLimits()
 
     def keep(self, receipt: Receipt) -> None:
         self._database.post(partial(self._kept, receipt=receipt, expired=self._expired), within=IN_PASSING_SECONDS)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeAlias, TypeVar
 
 from memory.adapters.sql import known_exchanges, recorded_messages
-from memory.adapters.sql.database import DatedOnDatabase, reads, writes
+from memory.adapters.sql.database import DatedOnDatabase, reading, writes
 from memory.adapters.sql.recorded_rows import message_of
 from memory.adapters.sql.statements import Connection, listed, statements
 from memory.adapters.sql.turns_queue import TAUGHT, insert_turn
 from memory.adapters.sql.turns_rows import turn_of
 from memory.adapters.well_formed import well_formed
-from memory.model import Message, RecordedMessage, Scope, Turn, TurnStatus
+from memory.model import Message, RecordedMessage, Turn, TurnStatus
 from memory.model.recorded import ID_OF_TURN
 from memory.model.turns import Learning, TurnCopy, copied_turn_id
 
@@ -23,14 +23,13 @@ SQL = statements("record_copies")
 PAGE_ROWS = 50  # of at most 2 MiB each
 _LEARNING = {"learnt": Learning.LEARNT, "open": Learning.DUE, "ready": Learning.DUE, "window": Learning.DUE}
 
+Row = TypeVar("Row")
+_Page: TypeAlias = Callable[[str, int, Connection], Sequence[tuple[int, Row]]]
+"""The next rows of a user after a position, each with its own."""
 
-Row = TypeVar("Row", covariant=True)
 
-
-class _Page(Protocol[Row]):
-    """The next rows of a user after a position, each with its own."""
-
-    def __call__(self, connection: Connection, *, user_id: str, after: int) -> Sequence[tuple[int, Row]]: ...
+def own_turns(connection: Connection, user_id: str, turn_ids: Collection[str]) -> frozenset[str]:
+    return frozenset(SQL.turns_among.column(connection, user_id=user_id, turn_ids=listed(sorted(turn_ids))))
 
 
 class SqlRecordCopies(DatedOnDatabase):
@@ -43,7 +42,7 @@ class SqlRecordCopies(DatedOnDatabase):
     async def _paged(self, page: _Page[Row], user_id: str) -> AsyncIterator[Row]:
         after, is_last = 0, False
         while not is_last:
-            rows = await self._database.read(partial(page, user_id=user_id, after=after))
+            rows = await self._database.read(partial(page, user_id, after))
             for position, row in rows:
                 after = position
                 yield row
@@ -55,9 +54,7 @@ class SqlRecordCopies(DatedOnDatabase):
         own = (replace(copy, turn=_owned_turn(copy.turn, user_id)) for copy in copies)
         return sum(_add_turn(connection, copy, now) for copy in own)
 
-    @reads
-    def own_turns(self, connection: Connection, user_id: str, turn_ids: Collection[str]) -> frozenset[str]:
-        return _own_turns(connection, user_id, turn_ids)
+    own_turns = reading(own_turns)
 
     @writes
     def add_messages(self, connection: Connection, user_id: str, messages: Sequence[RecordedMessage]) -> int:
@@ -65,7 +62,7 @@ class SqlRecordCopies(DatedOnDatabase):
         return recorded_messages.add(connection, user_id, placed, now=self._clock())
 
 
-def _turns(connection: Connection, *, user_id: str, after: int) -> list[tuple[int, TurnCopy]]:
+def _turns(user_id: str, after: int, connection: Connection) -> list[tuple[int, TurnCopy]]:
     rows = SQL.turns_after(connection, user_id=user_id, after=after, page_rows=PAGE_ROWS)
     return [
         (row[0], TurnCopy(_plain_turn(turn_of(tuple(row))), _LEARNING.get(stage, Learning.NEVER), not is_left_out))
@@ -73,20 +70,16 @@ def _turns(connection: Connection, *, user_id: str, after: int) -> list[tuple[in
     ]
 
 
-def _messages(connection: Connection, *, user_id: str, after: int) -> list[tuple[int, RecordedMessage]]:
+def _messages(user_id: str, after: int, connection: Connection) -> list[tuple[int, RecordedMessage]]:
     rows = SQL.messages_after(connection, user_id=user_id, after=after, page_rows=PAGE_ROWS)
     return [(row[-1], _plain_message(message_of(row))) for row in rows]
-
-
-def _own_turns(connection: Connection, user_id: str, turn_ids: Collection[str]) -> frozenset[str]:
-    return frozenset(SQL.turns_among.column(connection, user_id=user_id, turn_ids=listed(sorted(turn_ids))))
 
 
 def _add_turn(connection: Connection, copy: TurnCopy, now: float) -> bool:
     user_id = copy.turn.scope.user_id
     turn = replace(copy.turn, id=copied_turn_id(user_id, copy.turn.id))
     ids = (copy.turn.id, turn.id)
-    if _own_turns(connection, user_id, ids):
+    if own_turns(connection, user_id, ids):
         return False
     if any(known_exchanges.was_recorded(connection, replace(turn, id=one)) for one in ids):
         return False
@@ -138,5 +131,4 @@ def _plain_message(message: RecordedMessage) -> RecordedMessage:
 
 
 def _owned_turn(turn: Turn, user_id: str) -> Turn:
-    scope = turn.scope
-    return replace(turn, scope=Scope(user_id, scope.project_id, scope.session_id, scope.agent_id), receipt_id="")
+    return replace(turn, scope=replace(turn.scope, user_id=user_id), receipt_id="")

@@ -8,16 +8,17 @@ processes get their turn.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import replace
+from functools import partial
 
 from memory.adapters.pages import batches
 from memory.adapters.sql import recorded_rows, turn_effects, turns_upkeep
 from memory.adapters.sql.database import DatedOnDatabase, reading, writes, writing
 from memory.adapters.sql.session_summaries import let_rest
 from memory.adapters.sql.statements import Connection, listed, statements
-from memory.adapters.sql.turns_rows import to_bytes, to_text, turn_of
+from memory.adapters.sql.turns_rows import messages_of, messages_to_bytes, to_bytes, to_text, turn_of
 from memory.model import (
     MessageDirection,
     MessageFilter,
@@ -187,11 +188,10 @@ def _rewrite(connection: Connection, turn_id: str, ordinal: int, rewrite: Callab
 
 def _with_rewritten(stored: bytes, ordinal: int, rewrite: Callable[[str], str]) -> bytes:
     """The messages of a turn (`turns_rows`), one of them rewritten; without a text it loses its role as well."""
-    said = json.loads(to_text(stored))
-    role, content, is_tool_traffic = said[ordinal]
-    content = rewrite(content)
-    said[ordinal] = [role if content else REMOVED, content, is_tool_traffic]
-    return to_bytes(json.dumps(said, ensure_ascii=False, separators=(",", ":")))
+    said = list(messages_of(stored))
+    content = rewrite(said[ordinal].content)
+    said[ordinal] = replace(said[ordinal], role=said[ordinal].role if content else REMOVED, content=content)
+    return messages_to_bytes(said)
 
 
 def _is_unlearnt(connection: Connection, turn_id: str) -> bool:
@@ -254,7 +254,7 @@ class SqlRecordedMessages(DatedOnDatabase):
         return await self._delete_messages(user_id, [message_id], only_learnt=False) > 0
 
     async def delete_turns(self, user_id: str, turn_ids: Collection[str]) -> int:
-        return sum([await self._delete_turns(user_id, batch) for batch in batches(list(turn_ids), CHANGES_PER_WRITE)])
+        return await _in_batches(list(turn_ids), partial(self._delete_turns, user_id))
 
     async def erase(self, user_id: str, *, project_id: str = "", before: float) -> int:
         erased = 0
@@ -264,12 +264,7 @@ class SqlRecordedMessages(DatedOnDatabase):
 
     async def trim(self, trimming: Trimming) -> int:
         older, user_id = await self._older(trimming, lambda _: True), trimming.user_id
-        return sum(
-            [
-                await self._delete_messages(user_id, batch, only_learnt=True)
-                for batch in batches(older, CHANGES_PER_WRITE)
-            ]
-        )
+        return await _in_batches(older, partial(self._delete_messages, user_id, only_learnt=True))
 
     async def compress(self, trimming: Trimming, *, characters_max: int) -> int:
         def shorten(text: str) -> str:
@@ -278,12 +273,7 @@ class SqlRecordedMessages(DatedOnDatabase):
         older = await self._older(
             trimming, lambda message: _is_output(message) and len(message.content) > characters_max
         )
-        return sum(
-            [
-                await self._rewrite_outputs(trimming.user_id, batch, shorten)
-                for batch in batches(older, CHANGES_PER_WRITE)
-            ]
-        )
+        return await _in_batches(older, partial(self._rewrite_outputs, trimming.user_id, rewrite=shorten))
 
     @writes
     def expire(self, connection: Connection, *, before: float, limit: int) -> int:
@@ -303,6 +293,11 @@ class SqlRecordedMessages(DatedOnDatabase):
         found = [(message.id, admits(message)) async for page in pages for message in page.messages]
         older = found[: max(0, len(found) - trimming.keep_last)]
         return [message_id for message_id, is_admitted in older if is_admitted]
+
+
+async def _in_batches(ids: Sequence[str], change: Callable[[Sequence[str]], Awaitable[int]]) -> int:
+    """How many were changed, in one short transaction after another."""
+    return sum([await change(batch) for batch in batches(ids, CHANGES_PER_WRITE)])
 
 
 def _is_output(message: RecordedMessage) -> bool:

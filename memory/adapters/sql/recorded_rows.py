@@ -6,7 +6,7 @@ only, up to a limit of bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -148,16 +148,10 @@ def _read_cursor(cursor: str) -> Position:
     read = pages.read_cursor(cursor)
     if read is None:
         return BEFORE_ALL
-    numbers = list(_whole_numbers(read[1]))
-    if len(numbers) != 2:
+    seq, _, ordinal = read[1].partition(".")
+    if not all(one.isascii() and one.isdigit() and len(one) < 20 and int(one) < 1 << 63 for one in (seq, ordinal)):
         raise BadInput("cursor is invalid: start again without it")
-    return (read[0], numbers[0], numbers[1])
-
-
-def _whole_numbers(text: str) -> Iterator[int]:
-    for digits in text.split(".", 2):
-        if digits.isascii() and digits.isdigit() and len(digits) < 20 and int(digits) < 1 << 63:
-            yield int(digits)
+    return (read[0], int(seq), int(ordinal))
 
 
 # Sessions

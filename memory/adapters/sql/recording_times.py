@@ -72,9 +72,5 @@ async def newest_turn_at(database: SqlDatabase) -> float | None:
     """When the turn that this machine dates latest was recorded, for a check of the clock; None without turns. Raises
     `Unavailable`.
     """
-
-    def latest(connection: Connection) -> float | None:
-        (at,) = SQL.latest_opening(connection).fetchone()
-        return None if at is None else float(at)
-
-    return await database.read(latest)
+    found: tuple[float | None] = await database.read(lambda connection: SQL.latest_opening(connection).fetchone())
+    return found[0]

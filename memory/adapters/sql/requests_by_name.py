@@ -67,11 +67,6 @@ class SqlResponseChains(OnDatabase):
             return []
         return await self._turns_before(scope, link, limit=limit)
 
-    async def erase(self, user_id: str) -> None:
-        for key in [key for key in self._pending if key[0] == user_id]:
-            del self._pending[key]
-        await self._erased(user_id)
-
     @writes
     def _kept(
         self, connection: Connection, user_id: str, names: tuple[str, ...], link: ChainLink, *, at: float
@@ -109,13 +104,14 @@ class SqlResponseChains(OnDatabase):
         return [turn_of(row) for row in reversed(rows)]
 
     @writes
-    def _erased(self, connection: Connection, user_id: str) -> None:
+    def erase(self, connection: Connection, user_id: str) -> None:
         SQL.delete_links(connection, user_id=user_id)
 
 
 def link_of(connection: Connection, user_id: str, name: str) -> ChainLink | None:
-    row = SQL.link_by_name(connection, user_id=user_id, name=name).fetchone()
-    return None if row is None else ChainLink(row[0], row[1], _KEYS.decode(row[2]))
+    return SQL.link_by_name.one(
+        connection, lambda row: ChainLink(row[0], row[1], _KEYS.decode(row[2])), user_id=user_id, name=name
+    )
 
 
 CALL_SECONDS = 86_400.0  # far longer than any client goes on repeating a call

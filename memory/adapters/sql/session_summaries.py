@@ -15,7 +15,7 @@ import numpy as np
 from memory.adapters.sql import turn_effects
 from memory.adapters.sql.database import OnDatabase, SqlDatabase, reads, writes
 from memory.adapters.sql.statements import Connection, listed, statements
-from memory.adapters.sql.turns_rows import messages_of, to_bytes, to_text, turn_of
+from memory.adapters.sql.turns_rows import fitting, messages_of, to_bytes, to_text, turn_of
 from memory.model import DueSession, Role, SaidTurn, SessionSummary, StoredSummary, Turn, Vector, WithdrawnSummary
 
 SQL = statements("session_summaries")
@@ -120,14 +120,8 @@ class SqlSummaries(OnDatabase):
         rows = SQL.turns_to_summarise(
             connection, user_id=due.user_id, session_id=due.session_id, bytes_max=SUMMARISED_TURN_BYTES_MAX, limit=limit
         )
-        found: list[Turn] = []
-        room = SUMMARISED_BYTES_MAX
-        for *row, size in rows:
-            room -= size
-            if found and room < 0:
-                break
-            found.append(turn_of(tuple(row)))
-        return found[::-1]
+        found = fitting(rows, lambda row: int(row[-1]), bytes_max=SUMMARISED_BYTES_MAX)
+        return [turn_of(tuple(row[:-1])) for row in found][::-1]
 
     @writes
     def put(

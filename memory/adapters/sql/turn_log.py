@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,7 +23,7 @@ from memory.adapters.sql.statements import Connection, statements
 from memory.adapters.sql.turns_queue import LeaseOwner, insert_turn, stage_of
 from memory.adapters.sql.turns_rows import ANSWER_BYTES_MAX, cut, to_bytes, turn_of
 from memory.errors import BadInput, Unavailable
-from memory.model import Turn, TurnStatus, Urgency
+from memory.model import Turn, TurnStatus
 from memory.ports import (
     Backlog,
     Clock,
@@ -150,16 +150,6 @@ class SqlTurnLog(DatedOnDatabase):
 
     # Triage
 
-    async def mark(self, urgencies: Mapping[str, Urgency]) -> None:
-        if urgencies:
-            await self._mark(urgencies)
-
-    async def shed(self, *, now: float, keep: int, window_turns: int) -> int:
-        """Checks with a read first, so that a short queue costs no transaction."""
-        if await self._waiting() <= keep:
-            return 0
-        return await self._shed(now=now, keep=keep, window_turns=window_turns)
-
     async def backlog(self, user_id: str, *, session_id: str = "", opened_before: float) -> Backlog:
         return await self._backlog(user_id, session_id, opened_before=opened_before, now=self._clock())
 
@@ -169,9 +159,8 @@ class SqlTurnLog(DatedOnDatabase):
     dead_letters = reading(turns_upkeep.dead_letters)
     replay = writing(turns_upkeep.replay)
     drop = writing(turns_upkeep.drop)
-    _mark = writing(turns_upkeep.mark)
-    _waiting = reading(turns_upkeep.waiting)
-    _shed = writing(turns_upkeep.shed)
+    mark = writing(turns_upkeep.mark)
+    shed = writing(turns_upkeep.shed)
     _backlog = reading(turns_upkeep.backlog)
 
     # The record

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from memory.adapters.sql import known_exchanges, turn_effects
 from memory.adapters.sql.statements import Connection, statements
-from memory.adapters.sql.turns_rows import turn_of, values_of
+from memory.adapters.sql.turns_rows import fitting, turn_of, values_of
 from memory.errors import Conflict
 from memory.model import Turn, TurnStatus
 from memory.ports import LearnDue, Lease
@@ -130,14 +130,8 @@ def _fix_window(connection: Connection, work: DueWork, turns_max: int) -> str:
     rows = SQL.ready_turns(
         connection, user_id=work.user_id, session_id=work.session_id, last_seq=work.last_seq, limit=max(1, turns_max)
     ).fetchall()
-    chosen: list[ReadyTurn] = []
-    room = WINDOW_BYTES_MAX
-    for row in rows:
-        turn = ReadyTurn(*row)
-        room -= turn.size
-        if chosen and room < 0:
-            break
-        chosen.append(turn)
+    ready = (ReadyTurn(*row) for row in rows)
+    chosen = list(fitting(ready, lambda turn: turn.size, bytes_max=WINDOW_BYTES_MAX))
     return make_window(connection, work.user_id, work.session_id, chosen)
 
 

@@ -6,14 +6,17 @@ Oversized content is truncated, never refused: the beginning and the end of what
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from memory.model import Message, Scope, Turn, TurnStatus
 
 MESSAGES_BYTES_MAX = 1 << 20  # of one turn's user messages in UTF-8: anything larger is pasted text
 MESSAGES_MAX = 1_000  # of one turn: for clients that never send an assistant message
 ANSWER_BYTES_MAX = 1 << 20  # as much as the observer keeps of a reply
+
+
+Row = TypeVar("Row")
 
 
 def messages_of(stored: bytes) -> tuple[Message, ...]:
@@ -50,6 +53,15 @@ def messages_to_bytes(messages: Sequence[Message]) -> bytes:
         if room <= 0:
             break
     return to_bytes(json.dumps(kept[::-1], ensure_ascii=False, separators=(",", ":")))
+
+
+def fitting(rows: Iterable[Row], size_of: Callable[[Row], int], *, bytes_max: int) -> Iterator[Row]:
+    """The rows until their bytes are spent; the first one in any case."""
+    for number, row in enumerate(rows):
+        bytes_max -= size_of(row)
+        if number and bytes_max < 0:
+            return
+        yield row
 
 
 def values_of(

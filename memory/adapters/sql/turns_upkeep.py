@@ -24,7 +24,7 @@ from memory.adapters.sql.turns_queue import (
     turn_ids_of,
     window_id_of,
 )
-from memory.adapters.sql.turns_rows import turn_of
+from memory.adapters.sql.turns_rows import fitting, turn_of
 from memory.model import Turn, TurnStatus, Urgency
 from memory.ports import Backlog, DeadLetter, ForgetRequestTurn, FreshTurn, Lease, QueueDepth
 
@@ -182,20 +182,12 @@ SHED_REASON = "shed: too many turns were waiting to be learnt, and these promise
 
 def unexamined(connection: Connection, *, limit: int) -> list[FreshTurn]:
     """The oldest unmarked turns, each with those right before it. Reads one index row if there are none."""
-    chosen: list[int] = []
-    room = LOOK_BYTES_MAX
-    for seq, size in SQL.unexamined_turns(connection, limit=limit):
-        room -= size
-        if chosen and room < 0:
-            break
-        chosen.append(seq)
-    read: dict[int, Turn] = {}
-    return [_fresh(connection, seq, read) for seq in chosen]
+    rows = SQL.unexamined_turns(connection, limit=limit).fetchall()
+    return [_fresh(connection, seq) for seq, _ in fitting(rows, lambda row: int(row[1]), bytes_max=LOOK_BYTES_MAX)]
 
 
-def _fresh(connection: Connection, seq: int, read: dict[int, Turn]) -> FreshTurn:
-    """`read`: the turns read so far, so that each turn of a session is read once."""
-    turn = _turn(connection, seq, read)
+def _fresh(connection: Connection, seq: int) -> FreshTurn:
+    turn = _turn(connection, seq)
     before = SQL.ready_before(
         connection,
         user_id=turn.scope.user_id,
@@ -204,14 +196,11 @@ def _fresh(connection: Connection, seq: int, read: dict[int, Turn]) -> FreshTurn
         earlier_bytes_max=EARLIER_BYTES_MAX,
         earlier_turns=EARLIER_TURNS,
     ).fetchall()
-    return FreshTurn(turn, tuple(_turn(connection, earlier, read) for (earlier,) in reversed(before)))
+    return FreshTurn(turn, tuple(_turn(connection, earlier) for (earlier,) in reversed(before)))
 
 
-def _turn(connection: Connection, seq: int, read: dict[int, Turn]) -> Turn:
-    if seq not in read:
-        row = SQL.turn_at(connection, seq=seq).fetchone()
-        read[seq] = turn_of(row)
-    return read[seq]
+def _turn(connection: Connection, seq: int) -> Turn:
+    return turn_of(SQL.turn_at(connection, seq=seq).fetchone())
 
 
 def mark(connection: Connection, urgencies: Mapping[str, Urgency]) -> None:

@@ -1,7 +1,7 @@
 """The ports of upkeep in SQL, in the turn log's database: uses of memories, and whose round is due.
 
-Uses are gathered in memory and written in batches. A row holds what was counted and is not in the store yet. It must
-never make a request wait, nor a reader fail.
+A row of uses holds what was counted and is not in the store yet. Counting must never make a request wait, nor a reader
+fail: it is posted.
 
 The schedule has the users known to the ledger, and the time of their last rounds. One transaction assigns a user to one
 process, and no other user while that one is in progress: upkeep reads many rows, and concurrent rounds would only delay
@@ -10,50 +10,22 @@ each other.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
-from typing import Self
 
-from memory.adapters.sql.database import OnDatabase, SqlDatabase, reads, writes
+from memory.adapters.sql.database import IN_PASSING_SECONDS, OnDatabase, reads, writes
 from memory.adapters.sql.erased_users import was_erased_since
 from memory.adapters.sql.statements import Connection, listed, statements
 from memory.ports import UsageCount
 
 SQL = statements("upkeep")
 
-FLUSH_SECONDS = 5.0  # between two writes of one process, which is what a crash may lose
-GATHERED_MAX = 10_000  # memories between two writes; what comes beyond them is not counted
-
 
 class SqlUsageCounts(OnDatabase):
-    """`memory.ports.UsageCounts` in an open `SqlDatabase`. Open with `async with`; on exit pending counts are
-    written.
-    """
-
-    def __init__(self, database: SqlDatabase, *, flush_seconds: float = FLUSH_SECONDS) -> None:
-        super().__init__(database)
-        self._flush_seconds = flush_seconds
-        self._gathered: dict[tuple[str, str], UsageCount] = {}
-        self._timer: asyncio.TimerHandle | None = None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._flush()
-
     def count(self, user_id: str, memory_ids: Collection[str], *, at: float) -> None:
-        for memory_id in memory_ids:
-            known = self._gathered.get((user_id, memory_id))
-            if known is not None:
-                self._gathered[user_id, memory_id] = UsageCount(known.counted + 1, max(known.used_at, at))
-            elif len(self._gathered) < GATHERED_MAX:
-                self._gathered[user_id, memory_id] = UsageCount(1, at)
-        if self._gathered and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._flush_seconds, self._flush)
+        if memory_ids:
+            job = partial(_counted, user_id=user_id, memory_ids=tuple(memory_ids), at=at)
+            self._database.post(job, within=IN_PASSING_SECONDS)
 
     @reads
     def unstored(self, connection: Connection, user_id: str, *, limit: int) -> dict[str, UsageCount]:
@@ -63,35 +35,20 @@ class SqlUsageCounts(OnDatabase):
     def take(self, connection: Connection, user_id: str, memory_ids: Collection[str]) -> dict[str, UsageCount]:
         return _counts(SQL.take_uses(connection, user_id=user_id, memory_ids=listed(memory_ids)))
 
-    async def drop(self, user_id: str, memory_ids: Collection[str]) -> None:
-        for key in [key for key in self._gathered if key[0] == user_id and (not memory_ids or key[1] in memory_ids)]:
-            del self._gathered[key]
-        await self._dropped(user_id, memory_ids)
-
     @writes
-    def _dropped(self, connection: Connection, user_id: str, memory_ids: Collection[str]) -> None:
+    def drop(self, connection: Connection, user_id: str, memory_ids: Collection[str]) -> None:
         SQL.delete_uses(connection, user_id=user_id, memory_ids=listed(memory_ids))
-
-    def _flush(self) -> None:
-        self._timer = None
-        gathered, self._gathered = self._gathered, {}
-        if gathered:
-            self._database.post(partial(_added, gathered=gathered))
 
 
 def _counts(rows: Iterable[tuple[str, int, float]]) -> dict[str, UsageCount]:
     return {memory_id: UsageCount(counted, used_at) for memory_id, counted, used_at in rows}
 
 
-def _added(connection: Connection, *, gathered: Mapping[tuple[str, str], UsageCount]) -> None:
-    SQL.add_uses.many(
-        connection,
-        [
-            {"user_id": user_id, "memory_id": memory_id, "counted": count.counted, "used_at": count.used_at}
-            for (user_id, memory_id), count in gathered.items()
-            if not was_erased_since(connection, user_id, count.used_at)
-        ],
-    )
+def _counted(connection: Connection, *, user_id: str, memory_ids: Sequence[str], at: float) -> None:
+    if not was_erased_since(connection, user_id, at):
+        SQL.count_use.many(
+            connection, [{"user_id": user_id, "memory_id": memory_id, "used_at": at} for memory_id in memory_ids]
+        )
 
 
 class SqlUpkeepSchedule(OnDatabase):

@@ -11,10 +11,10 @@ DELETE
 FROM uses
 WHERE user_id = :user_id AND (:memory_ids = '[]' OR memory_id IN (SELECT value FROM json_each(:memory_ids)));
 
--- name: add_uses
-INSERT INTO uses (user_id, memory_id, counted, used_at) VALUES (:user_id, :memory_id, :counted, :used_at)
+-- name: count_use
+INSERT INTO uses (user_id, memory_id, counted, used_at) VALUES (:user_id, :memory_id, 1, :used_at)
 ON CONFLICT (user_id, memory_id) DO UPDATE
-SET counted = uses.counted + excluded.counted, used_at = greatest(uses.used_at, excluded.used_at);
+SET counted = uses.counted + 1, used_at = greatest(uses.used_at, excluded.used_at);
 
 -- name: users_after
 SELECT user_id FROM users WHERE user_id > :after AND users.user_id NOT LIKE ' %' ORDER BY user_id LIMIT :limit;

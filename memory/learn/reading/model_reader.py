@@ -67,11 +67,7 @@ class ModelReader:
         self._metrics = metrics
         self._reading = prompting.read_prompt(asking.examples, asking.topics)
         self._relating = prompting.relate_prompt()
-        self._name = f"{asking.name} read-{self._reading.version}"
-
-    @property
-    def name(self) -> str:
-        return self._name
+        self.name = f"{asking.name} read-{self._reading.version}"
 
     @property
     def prompt_version(self) -> str:
@@ -184,7 +180,7 @@ class ModelReader:
         return await self._model.complete(messages, max_tokens=asking.max_tokens, seconds=asking.seconds, schema=schema)
 
     def _checked(self, answer: AnswerItems | None, part: Transcript) -> CheckedAnswer:
-        return check_answer(answer.items, part, made_by=self._name) if answer is not None else _NOTHING
+        return check_answer(answer.items, part, made_by=self.name) if answer is not None else _NOTHING
 
     def _count(self, of: str, times: int = 1) -> None:
         """Count a shortfall of the model, by what was done about it: asked again, or given up."""

@@ -19,6 +19,7 @@ from memory.learn.reading.replies import question_of
 from memory.learn.reading.units import Unit, own_messages, units_of
 from memory.model import Claim, Turn, Vector
 from memory.ports import FrameKind, FrameMark, PairRelation, PairVerdict, StatementPair
+from memory.runtime.recent import Recent
 from memory.secrets.plain_text import PLACEHOLDER
 
 ANSWER_CHARACTERS_MIN = 40  # of an answer that asks nothing; shorter ones only acknowledge
@@ -47,28 +48,22 @@ class StatementEncoder(Protocol):
 
     def judge(self, texts: Sequence[str], before: str) -> list[Judgement]:
         """One judgement per unit of a message, in order. `before`: the assistant's last message, or ""."""
-        ...
 
     def leaning(self, texts: Sequence[str]) -> list[float]:
         """How likely each text cannot be understood alone, 0..1."""
-        ...
 
     def relate(self, pairs: Sequence[tuple[str, str]]) -> Vector:
         """Probabilities of `PAIR_RELATIONS` for each pair (older, newer), shape `(len(pairs), 3)`."""
-        ...
 
 
 class TrainedReader:
     """`memory.ports.ReadyReader`. Computes in a thread. Remembers the frames of messages, and no text."""
 
     def __init__(self, encoder: StatementEncoder) -> None:
+        self.name = f"trained {encoder.version}"
         self._encoder = encoder
-        self._recent: dict[bytes, MessageFrames] = {}  # by `_key`, the latest last
+        self._recent: Recent[bytes, MessageFrames] = Recent(RECENT_MESSAGES_MAX)  # by `_key`
         self._lock = Lock()
-
-    @property
-    def name(self) -> str:
-        return f"trained {self._encoder.version}"
 
     async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
         return await asyncio.to_thread(self._read, turns, context)
@@ -118,10 +113,7 @@ class TrainedReader:
 
     def _remember(self, key: bytes, frames: MessageFrames) -> None:
         with self._lock:
-            self._recent.pop(key, None)
-            self._recent[key] = frames  # as the latest
-            if len(self._recent) > RECENT_MESSAGES_MAX:
-                del self._recent[next(iter(self._recent))]
+            self._recent[key] = frames
 
 
 def _messages(turns: Sequence[Turn], previous: Turn | None) -> Iterator[tuple[Turn, int, str, Turn | None]]:

@@ -108,7 +108,10 @@ def lay_out(rows: Rows, names: Names, vectors: Vector, *, laid: LayoutArrays | N
 
 
 def windowed(values: Floats, link: tuple[Floats, Floats]) -> Floats:
-    """Each row's value plus its weighted neighbours', two on either side, as `_links` says. Shape `(k, n)`."""
+    """Each row's value plus its weighted neighbours', two on either side. Shape `(k, n)`.
+
+    `link`: their weights by distance, 0 in another conversation.
+    """
     out = values.copy(order="K")
     for distance, weights in enumerate(link, start=1):
         if values.shape[1] <= distance:

@@ -9,9 +9,9 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import timedelta
 
-from memory.language.dates import MarkedDate, dates_asked_for
+from memory.language.dates import MarkedDate, dates_asked_for, midnight
 from memory.recall.ranking.lexical import fold
 
 DAY = 86_400.0
@@ -66,7 +66,7 @@ def time_question(text: str, *, now: float) -> TimeQuestion:
 def _spans(named: MarkedDate, now: float) -> Iterator[Span]:
     """Several where year or week are open; of a time with one end, the latest."""
     widened = HALF_WEEK if named.unit == "week" else timedelta(0)
-    found = (Span(_stamp(one.begin - widened), _stamp(one.end + widened)) for one in named.dated.options)
+    found = (Span(midnight(one.begin - widened), midnight(one.end + widened)) for one in named.dated.options)
     begun = [span for span in found if span.start <= now]
     match named.mark:
         case "before" if begun:
@@ -75,7 +75,3 @@ def _spans(named: MarkedDate, now: float) -> Iterator[Span]:
             yield Span(begun[-1].start, math.inf)
         case _:
             yield from begun
-
-
-def _stamp(day: date) -> float:
-    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()

@@ -164,7 +164,7 @@ def _shape(text: str) -> Iterator[str]:
         yield "#name's" if name["possessive"] else "#name"
 
 
-KINDS = ("now", "life", "world")  # of a word in two lists, the later one counts
+TOPIC_LISTS = ("now", "life", "world")  # of a word in two lists, the later one counts
 
 
 def _listed(name: str) -> list[str]:
@@ -177,8 +177,8 @@ _WORD = re.compile(r"[^\W_]+")
 _DEFINITE = frozenset("the that this those der das den dem beim zum zur el la los las del al".split())
 # Alone, they mean a person whom only the user knows ("can Jonas have nuts?").
 _NAMES = frozenset(_listed("given_names"))
-_KINDS = {word: f"#{kind}" for kind in KINDS for word in _listed(kind)}
-_CHINESE = {f"#{kind}": re.compile("|".join(_listed(f"{kind}_zh"))) for kind in reversed(KINDS)}
+_KINDS = {word: f"#{kind}" for kind in TOPIC_LISTS for word in _listed(kind)}
+_CHINESE = {f"#{kind}": re.compile("|".join(_listed(f"{kind}_zh"))) for kind in reversed(TOPIC_LISTS)}
 
 
 def _topics(text: str, folded: str) -> Iterator[str]:

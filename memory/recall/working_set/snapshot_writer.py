@@ -35,8 +35,6 @@ class SnapshotTiming:
 CHANGES_MAX = 300  # unsaved changes that end a pause: the ledger keeps the last thousand only
 USERS_KNOWN_MAX = 10_000  # for further users, we do not know whether they have a snapshot
 
-_DEFAULT_TIMING = SnapshotTiming()
-
 
 @dataclass(slots=True)
 class _DueSnapshot:
@@ -47,12 +45,10 @@ class _DueSnapshot:
 class SnapshotWriter:
     """One per process. Open with `async with`; on exit it writes what is due."""
 
-    def __init__(
-        self, sets: WorkingSets, snapshots: SnapshotCodec, *, timing: SnapshotTiming = _DEFAULT_TIMING
-    ) -> None:
+    def __init__(self, sets: WorkingSets, snapshots: SnapshotCodec, *, timing: SnapshotTiming | None = None) -> None:
         self._sets = sets
         self._snapshots = snapshots
-        self._timing = timing
+        self._timing = timing or SnapshotTiming()
         self._due: dict[str, _DueSnapshot] = {}
         self._took: Recent[str, float] = Recent(USERS_KNOWN_MAX)  # seconds that the last snapshot of a user took
         self._news = asyncio.Event()

@@ -79,7 +79,7 @@ class Prefetch:
     task: asyncio.Task[None] = field(init=False)  # loads and refreshes their set in the background
     revision: Revision | None = None  # the ledger's when the request came; None if it was not asked
     written: int | None = None  # the revision that the set has to reach; None while the ledger has not answered
-    reading: TextFeatures | None = None  # of the question's words, once they are read
+    reading: TextFeatures | None = None  # of one question's words, once read: `ranked` takes it for that question's
     of_project: Prefetch | None = None  # the same for the set of a shared project, which the request uses as well
 
 
@@ -158,7 +158,8 @@ class WorkingSet:
             if self.is_laid_out:
                 return
             is_quick = len(self.corpus) <= ROWS_ON_LOOP_MAX
-            size = _prepared(self.corpus) if is_quick else await self._in_thread(lambda: _prepared(self.corpus))
+            # Its size is known once it is laid out.
+            size = self.corpus.size_bytes if is_quick else await self._in_thread(lambda: self.corpus.size_bytes)
             self.is_laid_out = True
             before, self.size_bytes = self.size_bytes, size
         self.resized(self, size - before)
@@ -181,8 +182,3 @@ def _add_in_batches(corpus: Corpus, records: Sequence[Record]) -> None:
         corpus.add(record)
         if number % ROWS_BETWEEN_PAUSES == 0:
             time.sleep(YIELD_SECONDS)
-
-
-def _prepared(corpus: Corpus) -> int:
-    """Lay it out; returns its size in bytes."""
-    return corpus.size_bytes

@@ -130,7 +130,8 @@ class WorkingSets:
     ) -> Corpus | None:
         """All memories of the user as of now, or of `prefetch`; None while they are not loaded, or might be older.
 
-        `waits`: load them first. A chat waits `seconds` at most. Somebody else may change it after the next await.
+        `waits`: load them first. A chat waits `seconds` at most. Use it before the next await: after that somebody else
+        may be changing it. Never raises.
         """
         ends_at = asyncio.get_running_loop().time() + seconds
         prefetch = prefetch or self.prefetch(user_id, waits=waits)

@@ -87,7 +87,7 @@ PLANS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("changes", PLANS, ids=lambda changes: "-".join(changes) or "defaults")
 def test_envoy_accepts_what_we_render_and_up_starts_with_the_same(changes: dict[str, Any], tmp_path: Path) -> None:
     checked = render(plan(**changes))
-    assert bootstrap._typed(json.loads(render_unchecked(plan(**changes)))) == checked
+    assert bootstrap.typed(json.loads(render_unchecked(plan(**changes)))) == checked
     assert accepted(checked, tmp_path) == ""
 
 
@@ -210,8 +210,6 @@ def test_a_name_stands_for_as_many_filters_as_the_settings_say() -> None:
     ("changes", "says"),
     [
         ({"addresses": (HostAndPort("f", 1),)}, "either the socket of each"),
-        ({"host": "0.0.0.0"}, "development believes every client"),
-        ({"host": "::"}, "loopback only"),
         ({"host": "myhost"}, "must be an IP address"),
         ({"port": 0}, "port must be between"),
         ({"envoy_admin_port": 70000}, "admin_port must be between"),
@@ -233,8 +231,6 @@ def test_a_plan_that_cannot_be_is_refused_at_birth(changes: dict[str, Any], says
         "vllm:8000",
         "ftp://x",
         "http://",
-        "http://x:99999",
-        "http://x:0",
         "http://x/?a=b",
         "http://u:p@x",
         "http://x/ y",
@@ -245,11 +241,9 @@ def test_an_upstream_that_is_no_url_is_refused(url: str) -> None:
         render(plan(upstream=url))
 
 
-def test_a_collector_that_is_no_url_or_peers_that_are_no_ranges_are_refused() -> None:
+def test_a_collector_that_is_no_url_is_refused() -> None:
     with pytest.raises(BadSetting, match=r"tracing\.endpoint must be a URL such as http://127\.0\.0\.1:4318"):
         render(plan(tracing=TracingSettings(endpoint="collector:4318")))
-    with pytest.raises(BadSetting, match="CIDR"):
-        render(plan(identity="header", trusted_peers=("10.0.0.1/8",)))
 
 
 def test_the_template_gives_no_placeholder_away() -> None:

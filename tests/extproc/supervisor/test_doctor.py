@@ -107,10 +107,10 @@ def test_a_port_that_is_taken_or_given_twice_fails_with_who_has_it(set_up: SetUp
     ],
     ids=["nobody is trusted", "no keys", "keys that Envoy refuses"],
 )
-async def test_a_configuration_that_envoy_would_not_start_with_fails(
+def test_a_configuration_that_envoy_would_not_start_with_fails(
     set_up: SetUp, written: dict[str, Any], words: list[str]
 ) -> None:
-    assert says(await envoy_finding(set_up.settings(**written)), Level.FAIL, *words)
+    assert says(envoy_finding(set_up.settings(**written)), Level.FAIL, *words)
 
 
 def test_an_up_of_another_release_than_the_installed_one_is_named(set_up: SetUp) -> None:

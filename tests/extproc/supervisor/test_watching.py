@@ -23,7 +23,7 @@ from starlette.routing import Route
 
 from extproc.supervisor import probes, process_specs
 from extproc.supervisor.locks_and_ports import reserve_port
-from extproc.supervisor.metrics_endpoint import AggregatedMetrics, forget_process, metrics_served
+from extproc.supervisor.metrics_endpoint import all_metrics, forget_process, metrics_served
 from extproc.supervisor.probes import REFUSALS_MIN, SILENT_LOOKS_MIN, ListenerSign, ListenerWatch
 from extproc.supervisor.process_specs import Ports, RunPaths
 from memory.cli import main
@@ -147,9 +147,7 @@ def test_the_page_adds_up_all_processes_and_adds_what_the_supervisor_and_envoy_k
     counted(tmp_path, 4)
     own = Metrics(CollectorRegistry())
     own.part_up.labels("api").set(1)
-    own.turns.labels("closed").inc(100)  # beside what the processes counted under the same name
-    page = AggregatedMetrics(tmp_path, (own.part_up, own.turns))
-    with metrics_served(0, page, envoy_page=lambda: b"envoy_says 1\n") as port:
+    with metrics_served(0, all_metrics(tmp_path, (own.part_up,)), envoy_page=lambda: b"envoy_says 1\n") as port:
         url = f"http://127.0.0.1:{port}"
         assert httpx.get(f"{url}/other").status_code == 404
         lines = httpx.get(f"{url}/metrics").text.splitlines()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -141,7 +142,7 @@ async def test_a_turn_that_cannot_be_looked_through_for_secrets_is_refused_with_
         raise IndexError(text)
 
     monkeypatch.setattr(redaction, "secret_spans", broken)
-    monkeypatch.setattr(parts.library, "_redact", redaction.recordable)
+    monkeypatch.setattr(parts.library, "_intake", replace(parts.library._intake, redact=redaction.recordable))
     said = [{"role": "user", "content": "my door is red"}, {"role": "assistant", "content": "Nice."}]
     answer = await api.post("/v1/memory/turns", json={"session_id": "s", "at": NOW, "messages": said})
     assert_refused(answer, 400, "not_recordable", "IndexError")

@@ -25,9 +25,8 @@ from starlette.routing import Route
 from typer.testing import CliRunner
 
 from extproc.cli import memproxy
-from memory.cli.api_client import ImportStopped
 from memory.cli.transfer import line_batches
-from memory.errors import BadInput, Unavailable
+from memory.errors import BadInput, MemproxyError, Unavailable
 from memory.processes.composition import SYSTEM_CLOCK
 
 HEADER = b'{"kind":"memproxy-export","user_id":"ann","version":1}\n'
@@ -118,7 +117,7 @@ def test_an_export_of_more_than_one_call_is_imported_elsewhere_and_a_refused_lin
         words = ("import", file, "--user", "bob", "--api", other)
         lines[220] = json.dumps({"kind": "memory", "memory": {"id": "x"}}).encode()
         file.write_bytes(b"\n".join([*lines[:100], b"", *lines[100:], b'{"kind":"drawing"}']))
-        with pytest.raises(ImportStopped, match=r"after 199 memories: line 222 is not one of an export"):
+        with pytest.raises(MemproxyError, match=r"after 199 memories: line 222 is not one of an export"):
             run(*words)
         profile = b'{"kind":"profile","pinned":["Be brief"]}'
         file.write_bytes(b"\n".join([*lines[:220], *lines[221:], b'{"kind":"drawing"}', profile]))

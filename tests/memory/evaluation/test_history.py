@@ -309,3 +309,10 @@ async def test_a_missed_deadline_is_no_figure_it_is_tried_again_and_then_given_u
     assert found == "what was found"
     with pytest.raises(LearningFailed, match="deadline"):
         await searching_with(Late(NOTE_ATTEMPTS)).note(learnt(), "What do I own?", NOW)
+
+
+def test_evidence_is_found_or_noted_if_one_of_the_memories_that_stand_on_it_is() -> None:
+    kiln, blue = memory(1, "I own a kiln", turn="u/history/0/0"), memory(2, "My kiln is blue", turn="u/history/0/0")
+    about, note = asked(evidence=[EvidenceTurn(0, 0, "")]), render_note([kiln], now=NOW)
+    (one,) = score_history(about, learnt(kiln, blue), found=[blue], note=note, tokens=words_in)["evidence"]
+    assert (one["is_found"], one["is_noted"]) == (True, True)

@@ -186,7 +186,9 @@ def test_a_flood_is_judged_in_the_time_of_what_is_kept() -> None:
         ("[withheld password]", Refusal.SECRET),
     ],
 )
-def test_length_is_bounded_and_nothing_but_a_secret_is_refused(text: str, reason: Refusal | None) -> None:
+def test_length_is_bounded_and_a_statement_with_a_missed_secret_or_nothing_else_is_refused(
+    text: str, reason: Refusal | None
+) -> None:
     assert refusal(claim(text), turn(text)) is reason
 
 

@@ -148,7 +148,7 @@ async def test_a_model_that_is_promoted_reads_what_comes_next_and_is_waited_for(
     worker = bench.worker(process, readers=readers, settings=WorkerSettings(due=DUE))
     await bench.tell(process, HAWAII)
     assert await worker.work_off() == 1
-    readers.promote(model)
+    readers.first = model
     await bench.tell(process, ISLANDS)
     assert await worker.work_off() == 0
     bench.deployment.clock.now += 31

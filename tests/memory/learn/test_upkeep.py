@@ -92,15 +92,15 @@ class World:
         return {memory.id for memory in (await self.rows(user_id)).values() if memory.status is status}
 
     async def count(self, *memory_ids: str) -> None:
-        """As a filter that ends; what it posted last is written before anything that is asked for after it."""
-        async with SqlUsageCounts(self.database) as other:
-            other.count("ann", memory_ids, at=NOW)
+        """As a filter; what it posted is written before anything that is written after it."""
+        SqlUsageCounts(self.database).count("ann", memory_ids, at=NOW)
         await self.database.write(lambda connection: None)
 
 
 @asynccontextmanager
 async def world(folder: Path, store: MemoryStore) -> AsyncIterator[World]:
-    async with SqliteDatabase(folder / "turns.sqlite") as database, SqlUsageCounts(database) as usage_counts:
+    async with SqliteDatabase(folder / "turns.sqlite") as database:
+        usage_counts = SqlUsageCounts(database)
         ledger = SqlUserLedger(database, clock=lambda: NOW)
         metrics = Metrics(CollectorRegistry())
         notes, receipts = SqlNoteBook(database), SqlReceipts(database, clock=lambda: NOW, redact=str)

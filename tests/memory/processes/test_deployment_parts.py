@@ -18,7 +18,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from memory.adapters.http_probe import http_probe
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.errors import Unavailable
 from memory.processes.deployment_parts import SeenParts
@@ -72,12 +71,11 @@ async def seen_by_the_api(folder: Path, settings: Settings, *others: str) -> dic
         database = await stack.enter_async_context(SqliteDatabase(path, introduction=introduction("api")))
         for part in others:
             await stack.enter_async_context(SqliteDatabase(path, introduction=introduction(part)))
-        probe = await stack.enter_async_context(http_probe())
 
         async def introductions() -> list[str]:
             return await asyncio.to_thread(database.owners.introductions)
 
-        found = await SeenParts(settings, probe, introductions).health()
+        found = await SeenParts(settings, introductions).health()
         return {one.part: (one.reason, one.running) for one in found}
 
 
@@ -115,22 +113,20 @@ async def test_an_envoy_that_answered_once_is_down_when_it_does_not(tmp_path: Pa
     async def nobody() -> list[str]:
         return []
 
-    async with http_probe() as probe:
-        parts = SeenParts(settings_for(servers), probe, nobody)
-        assert [one.reason for one in await parts.health() if one.part == "envoy"] == [""]
-        servers.is_live = False
-        assert [one.reason for one in await parts.health() if one.part == "envoy"] == ["not_running"]
+    parts = SeenParts(settings_for(servers), nobody)
+    assert [one.reason for one in await parts.health() if one.part == "envoy"] == [""]
+    servers.is_live = False
+    assert [one.reason for one in await parts.health() if one.part == "envoy"] == ["not_running"]
 
 
 async def test_of_what_cannot_be_seen_nothing_is_said(servers: Servers) -> None:
     async def away() -> list[str]:
         raise Unavailable("turn log", "away")
 
-    async with http_probe() as probe:
-        parts = SeenParts(settings_for(servers, envoy_admin_port=1, upstream=""), probe, away)
-        assert [(one.part, one.is_ok) for one in await parts.health()] == [
-            ("envoy", None),
-            ("filter", None),
-            ("worker", None),
-            ("upstream", None),
-        ]
+    parts = SeenParts(settings_for(servers, envoy_admin_port=1, upstream=""), away)
+    assert [(one.part, one.is_ok) for one in await parts.health()] == [
+        ("envoy", None),
+        ("filter", None),
+        ("worker", None),
+        ("upstream", None),
+    ]

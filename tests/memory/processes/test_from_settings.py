@@ -12,8 +12,8 @@ import pytest
 from note_lookup import notes_of
 from prometheus_client import CollectorRegistry
 
-from memory.adapters.sql.notes import DEFAULT_NOTE_LIMITS, NoteLimits
-from memory.adapters.sql.receipts import DEFAULT_RECEIPT_LIMITS, ReceiptLimits
+from memory.adapters.sql.notes import NoteLimits
+from memory.adapters.sql.receipts import ReceiptLimits
 from memory.errors import BadSetting
 from memory.model import PastNote, RecallStatus, Receipt
 from memory.model.arms import HoldoutRule
@@ -50,9 +50,9 @@ def arms(settings: Settings) -> tuple[bool, bool, HoldoutRule]:
 @pytest.mark.parametrize(
     ("handed", "text", "expected"),
     [
-        (from_settings.receipt_limits, "receipts: {}", DEFAULT_RECEIPT_LIMITS),
+        (from_settings.receipt_limits, "receipts: {}", ReceiptLimits()),
         (from_settings.receipt_limits, "receipts: {keep_days: 3, total_mib: 1}", ReceiptLimits(3 * DAY, 1_000, MIB)),
-        (from_settings.note_limits, "notes: {}", DEFAULT_NOTE_LIMITS),
+        (from_settings.note_limits, "notes: {}", NoteLimits()),
         (from_settings.note_limits, "notes: {total_mib: 3}", NoteLimits(3 * MIB, 4 * MIB)),
         (
             from_settings.working_set_limits,

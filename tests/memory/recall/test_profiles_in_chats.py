@@ -220,7 +220,6 @@ async def test_a_late_question_of_a_conversation_that_began_without_gets_it_wher
 
 async def test_uses_are_counted_of_what_was_found_not_of_what_always_goes_along(rig: Rig) -> None:
     await asked(rig, request_to(user(QUESTION)))
-    rig.usage_counts._flush()
     await rig.usage_counts.drop("nobody", [])  # a write after those that were posted
     assert (await rig.usage_counts.unstored("u", limit=9)).keys() == {"m1"}
 

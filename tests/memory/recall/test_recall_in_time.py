@@ -237,7 +237,6 @@ async def test_a_memory_in_a_new_note_counts_as_used_once(rig: Rig) -> None:
 
 
 async def uses(rig: Rig) -> int:
-    rig.usage_counts._flush()
     await rig.usage_counts.drop("nobody", [])  # a write after those that were posted
     return (await rig.usage_counts.unstored("u", limit=10))["m1"].counted
 

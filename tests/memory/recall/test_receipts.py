@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from memory.model import Candidate, CandidateVerdict, CarriedNote, Memory, PastNote, Placement, RecallStatus, Receipt
-from memory.recall.explanation import CANDIDATES_MAX, Answered, Findings, receipt_of
+from memory.recall.explanation import CANDIDATES_MAX, Findings, receipt_of
 from memory.recall.notes.past_notes import NotePlan
 
 PAST = PastNote("old words", ("m0",), 40)
@@ -20,7 +20,7 @@ def candidate(memory_id: str, score: float = 1.0, **parts: float) -> Candidate:
 
 
 def receipt(**fields: object) -> Receipt:
-    answered = Answered("r", "ann", 5.0, RecallStatus.USED, "found")
+    answered = Receipt("r", "ann", 5.0, RecallStatus.USED, "found")
     placing = {name: fields.pop(name) for name in ("plan", "placement") if name in fields}
     # what a test gives is checked by what comes out
     return receipt_of(answered, Findings(**fields), **placing)  # type: ignore[arg-type]

@@ -99,16 +99,13 @@ def test_the_record_is_read_from_wherever_a_milvus_keeps_it(kept: str) -> None:
     assert schema.origin_of({"fields": [], **described}) == MINE
 
 
-async def test_a_collection_from_before_the_record_holds_vectors_of_the_first_model(
+async def test_a_collection_without_a_record_holds_vectors_of_no_model_that_is_known(
     milvus: RealMilvus, collection: str
 ) -> None:
-    async with opened(milvus, collection, None, 384) as early:
-        await put_one(early, 384)
-    async with opened(milvus, collection, schema.EARLY_ORIGIN) as first:
-        await first.prepare()
-        assert len(await first.load(ANN, limit=9)) == 1
-    async with opened(milvus, collection, replace(OTHER, dimension=384)) as other:
-        with pytest.raises(BadSetting, match="all-MiniLM-L6-v2"):
+    async with opened(milvus, collection, None, OTHER.dimension) as unnamed:
+        await put_one(unnamed, OTHER.dimension)
+    async with opened(milvus, collection, OTHER) as other:
+        with pytest.raises(BadSetting, match="memproxy reembed"):
             await other.prepare()
 
 

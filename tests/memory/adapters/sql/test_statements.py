@@ -16,7 +16,7 @@ from memory.adapters.sql.migrations import schema
 from memory.adapters.sql.statements import texts_in
 
 FOLDER = Path(package.__file__).parent
-FILES = sorted(file.stem for file in FOLDER.glob("*.sql") if file.stem != "schema")
+FILES = sorted(file.stem for file in FOLDER.glob("*.sql") if not file.stem.startswith("schema"))
 
 
 def calls_in(module: str) -> list[tuple[str, set[str]]]:

@@ -39,8 +39,8 @@ from memory.learn.reading.exam import (
 )
 from memory.learn.reading.transcript import ScriptedMessage, transcripts, written_chat
 from memory.model import Act, Claim, Turn
-from memory.ports import ExamResult, PairRelation, PairVerdict, StatementPair, StatementReader
-from memory.ports.reading import ExamKey, ExamResults
+from memory.ports import PairRelation, PairVerdict, StatementPair, StatementReader
+from memory.ports.reading import ExamKey, ExamResult, ExamResults
 from memory.runtime.metrics import Metrics
 
 CHAT = ExamChat(

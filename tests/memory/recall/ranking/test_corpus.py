@@ -14,6 +14,7 @@ from memory_rows import memory
 import memory.recall.ranking.ranking as ranking_module
 from memory.chat.plain_lines import on_one_line
 from memory.model import Query, Question, Record, Scope, Vector
+from memory.recall.notes.injection import line_tokens
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.features import TextFeatures
 from memory.recall.ranking.layout import windowed
@@ -195,3 +196,20 @@ def test_what_was_read_before_a_write_counts_for_nothing(
 
 def test_without_memories_there_is_nothing_to_read() -> None:
     assert read_ahead(Corpus(dimension=4), ASKED) is None
+
+
+def test_what_no_tokenizer_has_counted_is_counted_by_whoever_words_a_note(remember: Remember) -> None:
+    """As of a user whose set is not loaded: a store's results have no counts."""
+    corpus = Corpus([remember("a cat")], dimension=DIMENSION)
+    (found,) = rank(corpus, Question(Query("cat"), Scope("u"), NOW), ANY).candidates
+    assert found.tokens is None
+    assert line_tokens(found, tokens=len, label="- [x]") == len("- [x]") + len("a cat")
+
+
+def test_a_vector_of_another_dimension_is_refused_and_what_it_was_to_replace_stays(remember: Remember) -> None:
+    held = remember("User lives in Ghent")
+    corpus = Corpus([held], dimension=DIMENSION)
+    for size in (1, DIMENSION + 1):  # of one number, numpy would make a row of equal ones
+        with pytest.raises(ValueError, match="shape"):
+            corpus.add(Record(held.memory, np.ones(size, dtype=np.float32)))
+    assert held.memory.id in corpus
