@@ -33,7 +33,7 @@ from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.adapters.sql.upkeep import SqlUsageCounts
 from memory.chat.completions import insert_notes, read_chat_request
 from memory.model import Change, ChangeKind, Placement, RecallStatus, Scope
-from memory.ports import Embedder, MemoryBank, ResponseChains, ServerKnowledge
+from memory.ports import Embedder, ResponseChains
 from memory.processes.composition import new_id, open_embedder, signal_training
 from memory.recall.pipeline import RecallOutcome, RecallParts, RecallPipeline
 from memory.recall.project_access import ReadableProjects
@@ -50,7 +50,7 @@ from memory.settings import Settings
 from memory.settings.loader import from_process
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
-from absent_stores import request_stores  # isort: skip
+from absent_stores import memory_bank, request_stores  # isort: skip
 from prefix_cache import BLOCK_TOKENS, NOW, PrefixCache, answered, count, known_memories, rendered, thirty_exchanges  # isort: skip
 from prefix_responses import ResponsesConversation  # isort: skip
 
@@ -169,18 +169,25 @@ async def running_product(embedder: Embedder) -> AsyncIterator[Product]:
         turn_log = SqlTurnLog(database, clock=clock)
         states = SqlChatStates(database, notes, turn_log.chains, clock)
         stores = request_stores(notes, receipts, usage_counts, profiles, chat_states=states)
-        projects, server = ReadableProjects(stores.projects), ServerKnowledge(turn_log.chains)
+        projects = ReadableProjects(stores.projects)
         search = SearchParts(
             embedder=embedder,
             classifier=training.current,
             retrieval=Retrieval(corpora=corpora, store=store, projects=projects),
             tokens=count,
         )
-        parts = RecallParts(search, stores, projects, server, Telemetry(clock, metrics), new_id)
+        parts = RecallParts(search, stores, projects, turn_log.chains, NoWindows(), Telemetry(clock, metrics), new_id)
         recall = RecallPipeline(parts, PATIENT)
-        memories = MemoryBank(store, ledger, embedder)
+        memories = memory_bank(store, ledger, embedder)
         erasure = Erasure(memories=memories, turn_log=turn_log, stores=stores, clock=clock)
         yield Product(recall, erasure, turn_log.chains)
+
+
+class NoWindows:
+    """`ModelWindows` of a server that nobody asks: no note is bounded."""
+
+    def glance(self, model: str) -> None:
+        return None
 
 
 def clock() -> float:

@@ -85,7 +85,7 @@ async def measured(record: RecordedMessages) -> dict[str, float]:
 async def searched(record: RecordedMessages, word: str) -> None:
     where = MessageFilter("ann", words=(word,))
     async for page in all_pages(lambda cursor: record.page(where, limit=PAGE, cursor=cursor)):
-        assert not page.messages, "nobody said this"
+        assert not page.items, "nobody said this"
 
 
 async def milliseconds(call: Callable[[], Awaitable[object]]) -> float:

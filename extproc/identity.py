@@ -140,8 +140,8 @@ def identify(
         claimed_id = named_user
     if not claimed_id:
         return Anonymous()
-    is_host_checked = mode is IdentityMode.DEVELOPMENT
-    if mode is not IdentityMode.JWT and rules.pages.is_foreign_chat(_of_page(headers), is_host_checked=is_host_checked):
+    page, is_host_checked = PageHeaders.of(headers, host=":authority"), mode is IdentityMode.DEVELOPMENT
+    if mode is not IdentityMode.JWT and rules.pages.is_foreign_chat(page, is_host_checked=is_host_checked):
         return RefusedIdentity(RefusalReason.FOREIGN_PAGE)
     for value, reason in (
         (said.project_id, RefusalReason.INVALID_PROJECT),
@@ -155,13 +155,6 @@ def identify(
         is_named = bool(said.project_id)
         return RefusedIdentity(RefusalReason.FOREIGN_PROJECT if is_named else RefusalReason.PROJECT_NOT_NAMED)
     return Scope(vouched.user_id if vouched else claimed_id, project_id, said.session_id, said.agent_id)
-
-
-def _of_page(headers: Headers) -> PageHeaders:
-    def values(name: str) -> list[str]:
-        return [value.decode("latin-1") for key, value in headers if key == name]
-
-    return PageHeaders(values(":authority"), values("origin"), values("sec-fetch-site"), values("content-type"))
 
 
 def _vouched(headers: Headers, mode: IdentityMode, claims: ClaimNames) -> VerifiedUser | RefusedIdentity | None:

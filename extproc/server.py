@@ -50,7 +50,7 @@ from memory.processes import composition, entrypoints
 from memory.processes.background_parts import compactor_of
 from memory.processes.from_settings import claim_names, is_recording, recording
 from memory.recall.notes.template_compatibility import TemplateCompatibility
-from memory.recall.stages import ChatRecall
+from memory.recall.pipeline import RecallPipeline
 from memory.runtime.tracing import SpanName, Telemetry
 from memory.sessions.compaction.compactor import Compactor
 from memory.settings import OffRoute, Settings
@@ -82,7 +82,7 @@ class Filter:
     def __init__(
         self,
         *,
-        recall: ChatRecall,
+        recall: RecallPipeline,
         recorder: TurnRecorder,
         trust: EdgeTrust,
         telemetry: Telemetry,

@@ -12,7 +12,6 @@ import os
 import queue
 import threading
 from collections import deque
-from collections.abc import Sequence
 from typing import Any
 
 import structlog
@@ -72,17 +71,13 @@ def _as_json(part: str, line: str) -> str:
 
 
 class PartLines:
-    """Splits the output of one part into lines. Keeps the last ones for the message of a failed start."""
+    """Splits the output of one part into lines. `tail`: the last ones, for the message of a failed start."""
 
     def __init__(self, part: str, log: LogLines) -> None:
         self._part = part
         self._log = log
         self._rest = b""
-        self._tail: deque[str] = deque(maxlen=TAIL_LINES)
-
-    @property
-    def tail(self) -> Sequence[str]:
-        return tuple(self._tail)
+        self.tail: deque[str] = deque(maxlen=TAIL_LINES)
 
     def feed(self, chunk: bytes) -> None:
         *lines, self._rest = (self._rest + chunk).split(b"\n")
@@ -100,7 +95,7 @@ class PartLines:
     def _say(self, line: bytes) -> None:
         text = line[:LINE_BYTES_MAX].decode("utf-8", "replace").rstrip()
         if text:
-            self._tail.append(text)
+            self.tail.append(text)
             self._log.write(self._part, text)
 
 

@@ -116,9 +116,8 @@ async def running(milvus: ProcessSpec | None, settings: Settings) -> AsyncIterat
     if milvus is None:
         yield
         return
-    log = LogLines(
-        os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), as_json=False
-    )  # its output would interfere with the progress bar
+    # its output would interfere with the progress bar
+    log = LogLines(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), as_json=False)
     part = ChildProcess(milvus, log=log, logger=supervisor_logger(log, as_json=False), on_death=lambda *_: None)
     with unwrapped():
         async with asyncio.TaskGroup() as tasks:

@@ -161,11 +161,8 @@ class _SocketConnection(http.client.HTTPConnection):
         self.sock.connect(str(self._path))
 
 
-async def seen_listener(where: tuple[str, int]) -> ListenerSign:
-    return await asyncio.to_thread(_seen_listener, where)
-
-
-def _seen_listener(where: tuple[str, int]) -> ListenerSign:
+def seen_listener(where: tuple[str, int]) -> ListenerSign:
+    """Blocks."""
     connection = _connection(where)
     try:
         connection.request("GET", LISTENER_PATH)

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -121,7 +122,8 @@ class ChildProcess:
         process = self._process
         if process is None or process.returncode is not None:
             return 0
-        _signal(process.pid, self.command.stop_signal)
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, self.command.stop_signal)
         try:
             async with asyncio.timeout(self.command.stop_seconds):
                 await process.wait()
@@ -190,19 +192,10 @@ async def _spawn(command: ProcessCommand, output: int) -> asyncio.subprocess.Pro
     )
 
 
-def _signal(pid: int, number: signal.Signals) -> None:
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        return
-
-
 def _kill_session(pid: int) -> None:
     """The part and its own child processes."""
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
 
 
 def _reading(code: int) -> str:

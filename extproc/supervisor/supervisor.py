@@ -297,7 +297,7 @@ class Supervisor:
     async def _restart_a_deaf_envoy(self) -> None:
         """Where Envoy lives and its listener does not: after the requests that it still serves."""
         settings = self._run.settings
-        sign = await probes.seen_listener(proxy_address(settings))
+        sign = await asyncio.to_thread(probes.seen_listener, proxy_address(settings))
         is_live = sign is not probes.ListenerSign.REFUSES or await probes.answers_http(envoy_admin(settings), "/ready")
         if not self._listener.is_lost(sign, is_live=is_live):
             return
@@ -331,9 +331,7 @@ class Supervisor:
         admin = envoy_admin(self._run.settings)
         try:
             async with asyncio.timeout(DRAIN_SECONDS):
-                while True:
-                    if not await probes.active_requests(admin):
-                        return
+                while await probes.active_requests(admin):  # noqa: ASYNC110 - Envoy tells of no event
                     await asyncio.sleep(POLL_SECONDS)
         except TimeoutError:
             self._logger.warning("active requests were cut off", after_seconds=DRAIN_SECONDS)

@@ -15,7 +15,8 @@ import msgspec
 
 from memory.adapters import pages
 from memory.errors import BadInput, Unavailable
-from memory.model.evaluation_reports import EvaluationReport, ReportHead, ReportsPage
+from memory.model.evaluation_reports import EvaluationReport, ReportHead
+from memory.ports import Page
 
 SUFFIX = ".json"
 FILE_BYTES_MAX = 4 << 20  # a report has some KB; what is larger is none of ours
@@ -37,10 +38,10 @@ class FolderOfReports:
         except OSError as error:
             raise Unavailable("reports", f"cannot write {str(path)!r}: {error.strerror}") from error
 
-    async def page(self, *, limit: int, cursor: str = "") -> ReportsPage:
+    async def page(self, *, limit: int, cursor: str = "") -> Page[ReportHead]:
         heads = await asyncio.to_thread(self._heads)
         shown, more = pages.cut(((head.at, name) for name, head in heads.items()), limit=limit, cursor=cursor)
-        return ReportsPage(tuple(heads[name] for _, name in shown), more)
+        return Page(tuple(heads[name] for _, name in shown), more)
 
     async def get(self, name: str) -> EvaluationReport | None:
         return await asyncio.to_thread(_read, self._path(name))

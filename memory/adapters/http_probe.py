@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterable
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
@@ -27,15 +28,15 @@ async def answer_of(url: str, *, socket_path: Path | None = None) -> tuple[int, 
             ) as session,
             session.get(url, allow_redirects=False) as response,
         ):
-            return response.status, await body_of(response, bytes_max=ANSWER_BYTES_MAX) or b""
+            return response.status, await body_of(response.content.iter_any(), bytes_max=ANSWER_BYTES_MAX) or b""
     except (TimeoutError, aiohttp.ClientError, OSError, ValueError):
         return 0, b""
 
 
-async def body_of(response: aiohttp.ClientResponse, *, bytes_max: int) -> bytes | None:
-    """None if it is larger; no more of it is read then."""
+async def body_of(pieces: AsyncIterable[bytes], *, bytes_max: int) -> bytes | None:
+    """The whole of an answer; None if it is larger, and no more of it is read then."""
     body = bytearray()
-    async for piece in response.content.iter_any():
+    async for piece in pieces:
         body += piece
         if len(body) > bytes_max:
             return None
@@ -55,11 +56,9 @@ async def fetched_key_set(url: str, *, seconds: float) -> bytes:
         async with httpx.AsyncClient(timeout=seconds, trust_env=False) as client, client.stream("GET", url) as answer:
             if answer.status_code != 200:
                 raise Unavailable(KEY_SET, f"HTTP {answer.status_code} from {url}")
-            content = b""
-            async for chunk in answer.aiter_bytes():
-                content += chunk
-                if len(content) > KEY_SET_BYTES_MAX:
-                    raise Unavailable(KEY_SET, f"more than 1 MiB at {url}")
+            content = await body_of(answer.aiter_bytes(), bytes_max=KEY_SET_BYTES_MAX)
+            if content is None:
+                raise Unavailable(KEY_SET, f"more than 1 MiB at {url}")
             return content
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         raise Unavailable(KEY_SET, f"{type(error).__name__} at {url}") from None

@@ -64,7 +64,9 @@ class InMemoryStore:
     async def memories(self, user_id: str, memory_ids: Sequence[str]) -> list[Memory]:
         return [record.memory for record in await self.get(user_id, memory_ids)]
 
-    async def page(self, where: MemoryFilter, *, limit: int, cursor: str, claim: ClaimFilter = ANY_CLAIM) -> Page:
+    async def page(
+        self, where: MemoryFilter, *, limit: int, cursor: str, claim: ClaimFilter = ANY_CLAIM
+    ) -> Page[Memory]:
         found = [record.memory for record in self._matching(where)]
         positions = [pages.position(m) for m in found if claim.admits(m.subject, m.name, m.attribute, m.values)]
         shown, next_cursor = pages.cut(positions, limit=limit, cursor=cursor)

@@ -49,9 +49,8 @@ class OtlpTracer:
         others are exported if their parent is.
         """
         for name in ("opentelemetry.sdk", "opentelemetry.exporter"):
-            logging.getLogger(name).setLevel(
-                logging.CRITICAL + 1
-            )  # a line for each batch; we write one for each outage
+            # a line for each batch; we write one for each outage
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         exporter = OTLPSpanExporter(
             endpoint=f"{endpoint.rstrip('/')}/v1/traces", timeout=EXPORT_SECONDS_MAX, compression=Compression.Gzip
         )
@@ -200,6 +199,3 @@ class _PatientExporter(SpanExporter):
 
     def shutdown(self) -> None:
         self._exporter.shutdown()
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        return True

@@ -10,7 +10,7 @@ import base64
 import binascii
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from memory.errors import BadInput
@@ -41,6 +41,17 @@ def cut(positions: Iterable[Position], *, limit: int, cursor: str) -> tuple[list
 def batches(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
     """In order."""
     return (items[start : start + size] for start in range(0, len(items), size))
+
+
+async def paged(read: Callable[[int], Awaitable[Sequence[tuple[int, Item]]]], *, size: int) -> AsyncIterator[Item]:
+    """All rows of a table. `read`: a page of those after a position, each with its own; `size`: of a page in rows."""
+    after, is_last = 0, False
+    while not is_last:
+        page = await read(after)
+        for position, row in page:
+            after = position
+            yield row
+        is_last = len(page) < size
 
 
 def write_cursor(last: Position) -> str:

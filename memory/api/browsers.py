@@ -57,12 +57,7 @@ def refuse_forged(method: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
 
 def _sent(headers: Iterable[tuple[bytes, bytes]]) -> PageHeaders:
     """`headers` have lower-case names."""
-    pairs = [(name, value.decode("latin-1")) for name, value in headers]
-
-    def values(name: bytes) -> list[str]:
-        return [value for key, value in pairs if key == name]
-
-    return PageHeaders(values(b"host"), values(b"origin"), values(b"sec-fetch-site"))
+    return PageHeaders.of([(name.decode("latin-1"), value) for name, value in headers], host="host")
 
 
 def refuse_other_types(headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:

@@ -71,8 +71,8 @@ class SessionsController(Controller):
     ) -> views.SessionPageView:
         """One page of sessions, the latest active first."""
         page = await library.conversations.sessions(caller.user_id, limit=limit, cursor=cursor)
-        opened = [await library.conversations.is_open(caller.user_id, one) for one in page.sessions]
-        shown = [views.session_view(one, is_open=is_open) for one, is_open in zip(page.sessions, opened, strict=True)]
+        opened = [await library.conversations.is_open(caller.user_id, one) for one in page.items]
+        shown = [views.session_view(one, is_open=is_open) for one, is_open in zip(page.items, opened, strict=True)]
         return views.SessionPageView(shown, page.next_cursor or None)
 
     @operation(get, "/{id:str}", "getSession", allowed=READS, errors=(404,))
@@ -98,7 +98,7 @@ class SessionsController(Controller):
         is_open = await conversations.is_open(user_id, session)
         return views.ShownSession(
             **msgspec.structs.asdict(views.session_view(session, is_open=is_open)),
-            messages=list(map(views.message_view, page.messages)),
+            messages=list(map(views.message_view, page.items)),
             next_cursor=page.next_cursor or None,
             notes=list(map(views.note_view, notes)),
             abandoned=list(map(views.branch_view, left)),
@@ -138,7 +138,7 @@ class ConversationsController(Controller):
         """One page of the messages of a conversation, in order."""
         where = asked.of(caller.user_id, path_id)
         page = await library.conversations.conversation(where, limit=limit, cursor=cursor)
-        return views.MessagePageView(list(map(views.message_view, page.messages)), page.next_cursor or None)
+        return views.MessagePageView(list(map(views.message_view, page.items)), page.next_cursor or None)
 
     @operation(post, "/messages", "addMessages", allowed=WRITES, dto=LenientJsonBody, status_code=201)
     async def add(
@@ -189,7 +189,7 @@ class MessagesController(Controller):
         """One page of messages across conversations: by trace, agent or words."""
         where = asked.of(caller.user_id, conversation_id)
         page = await library.conversations.page(where, limit=limit, cursor=cursor)
-        return views.MessagePageView(list(map(views.message_view, page.messages)), page.next_cursor or None)
+        return views.MessagePageView(list(map(views.message_view, page.items)), page.next_cursor or None)
 
     @operation(get, "/export", "exportMessages", allowed=READS, dependencies=ASKED, media_type=JSON_LINES)
     async def export(

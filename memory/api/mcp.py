@@ -157,7 +157,7 @@ async def listed(library: Library, caller: Caller, given: ListInput) -> dict[str
     scope = Scope(caller.user_id, bounded_project(caller, given.project_id))
     about = ListedContent(claim=ClaimFilter(attribute=given.attribute))
     page = await library.page(scope, about=about, limit=given.limit, cursor=given.cursor)
-    return {"memories": list(map(_short, facts_together(page.memories))), "next_cursor": page.next_cursor}
+    return {"memories": list(map(_short, facts_together(page.items))), "next_cursor": page.next_cursor}
 
 
 async def delete(library: Library, caller: Caller, given: DeleteInput) -> dict[str, Any]:

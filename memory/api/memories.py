@@ -160,7 +160,7 @@ class MemoriesController(Controller):
             scope, status=status, about=about, as_of=as_of, limit=asked.limit, cursor=asked.cursor
         )
         total = await library.total(scope, status=status, about=about) if as_of is None else None
-        memories = views.listed_memories(page.memories)
+        memories = views.listed_memories(page.items)
         return views.ListedMemories(memories, page.next_cursor or None, total, asked.limit)
 
     @operation(delete, "/", "deleteMemories", allowed=WRITES_PROJECTS, errors=(409,))

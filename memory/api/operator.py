@@ -147,7 +147,7 @@ class OperatorController(Controller):
     ) -> TracedRequestsView:
         """The requests of all users that have a receipt, latest first; without any text."""
         page = await library.operator.requests(limit=limit, cursor=cursor)
-        return TracedRequestsView(list(map(request_view, page.receipts)), page.next_cursor or None)
+        return TracedRequestsView(list(map(request_view, page.items)), page.next_cursor or None)
 
     @operation(get, "/queue", "getQueue", allowed=OPERATES)
     async def queue(self, library: TheLibrary) -> QueueView:
@@ -176,7 +176,7 @@ class OperatorController(Controller):
     async def reports(self, library: TheLibrary, limit: ReportLimit = 20, cursor: FromQuery[str] = "") -> ReportsView:
         """Reports of evaluations, newest first: `memproxy eval … --report` keeps them."""
         page = await library.operator.reports.page(limit=limit, cursor=cursor)
-        return ReportsView(list(map(report_view, page.heads)), page.next_cursor or None)
+        return ReportsView(list(map(report_view, page.items)), page.next_cursor or None)
 
     @operation(get, "/reports/{id:str}", "getReport", allowed=OPERATES, errors=(404,))
     async def report(self, library: TheLibrary, path_id: PathId) -> WholeReportView:

@@ -128,7 +128,7 @@ class ProjectsController(Controller):
         page = await library.projects.memories.page(
             caller.user_id, bounded_project(caller, path_id), limit=limit, cursor=cursor
         )
-        return views.MemoryPage(views.listed_memories(page.memories), page.next_cursor or None)
+        return views.MemoryPage(views.listed_memories(page.items), page.next_cursor or None)
 
     @operation(get, "/{id:str}/members", "listProjectMembers", allowed=READS_PROJECTS, errors=(404,))
     async def show_members(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> MemberList:

@@ -96,7 +96,7 @@ class ReceiptsController(Controller):
     ) -> ReceiptPageView:
         """One page of receipts, latest first. `memory_id`: only chats whose notes held that memory."""
         page = await library.receipts(caller.user_id, memory_id=memory_id, limit=limit, cursor=cursor)
-        return ReceiptPageView(list(map(receipt_summary, page.receipts)), page.next_cursor or None)
+        return ReceiptPageView(list(map(receipt_summary, page.items)), page.next_cursor or None)
 
     @operation(get, "/{id:str}", "getReceipt", allowed=READS, errors=(404,))
     async def show(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> ReceiptView:

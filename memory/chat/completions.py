@@ -150,11 +150,6 @@ def insert_notes(request: ChatRequest, notes: Sequence[Note], left_out: Sequence
     return edited(request.body, [*edits, *left_out])
 
 
-def message_bytes(request: ChatRequest) -> Sequence[KeyMaterial]:
-    """The key material of each of the client's messages, in order; none without a conversation."""
-    return [] if request.conversation is None else request.shape.message_bytes(request)
-
-
 def strip_memory_fields(body: bytes) -> bytes:
     """Any JSON object without our fields; the same object if it has none. Raises `NotAChat` as `read_chat_request`
     does.

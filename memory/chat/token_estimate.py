@@ -13,7 +13,7 @@ import string
 import numpy as np
 
 from memory.chat.api_shape import SYSTEM_ROLES
-from memory.chat.completions import ChatRequest, message_bytes
+from memory.chat.completions import ChatRequest
 from memory.chat.json_spans import value_of
 
 MESSAGE_TOKENS = 8.0  # role and marks of a chat template
@@ -53,7 +53,7 @@ def estimated_prompt(request: ChatRequest, *, begin: int = 0) -> float:
     """
     assert request.conversation is not None
     total = 0.0
-    messages = zip(request.conversation.messages, message_bytes(request), strict=True)
+    messages = zip(request.conversation.messages, request.shape.message_bytes(request), strict=True)
     for index, (message, material) in enumerate(messages):
         if index < begin and message.role not in SYSTEM_ROLES:
             continue

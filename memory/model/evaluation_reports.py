@@ -31,11 +31,3 @@ class ReportHead:
 class EvaluationReport:
     head: ReportHead
     tables: tuple[ReportTable, ...] = field(default=())
-
-
-@dataclass(frozen=True, slots=True)
-class ReportsPage:
-    """Newest first. `next_cursor` is "" on the last page."""
-
-    heads: tuple[ReportHead, ...]
-    next_cursor: str

@@ -40,6 +40,15 @@ class PageHeaders:
     fetch_sites: Sequence[str] = ()
     content_types: Sequence[str] = ()
 
+    @classmethod
+    def of(cls, headers: Sequence[tuple[str, bytes]], *, host: str) -> PageHeaders:
+        """Those of a request with these headers, whose names are in lower case; `host`: that of the first."""
+
+        def values(name: str) -> list[str]:
+            return [value.decode("latin-1") for key, value in headers if key == name]
+
+        return cls(values(host), values("origin"), values("sec-fetch-site"), values("content-type"))
+
 
 @dataclass(frozen=True, slots=True)
 class TrustedPages:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from memory.ports.conversation_trees import ConversationTrees, RecordingTimes, ResponseChains
 from memory.ports.erasures import OptOuts
 from memory.ports.models import ChatModel, Clock, Completion, Embedder, ModelWindows, Tokens, WindowSource
+from memory.ports.paging import Page
 from memory.ports.profiles import Profiles
 from memory.ports.reading import (
     FactContext,
@@ -20,7 +21,7 @@ from memory.ports.reading import (
     StatementPair,
     StatementReader,
 )
-from memory.ports.recorded import MessagePage, RecordCopies, RecordedMessages, RemovedWords, SessionPage, Trimming
+from memory.ports.recorded import RecordCopies, RecordedMessages, RemovedWords, Trimming
 from memory.ports.reembedding import Outdated, Reembedding, ReembeddingStatus, StoredText
 from memory.ports.requests import (
     ChatState,
@@ -30,11 +31,9 @@ from memory.ports.requests import (
     CompactedStates,
     ModelCapabilities,
     NoteBook,
-    ReceiptPage,
     Receipts,
     RequestStores,
     ResentHistory,
-    ServerKnowledge,
 )
 from memory.ports.stores import (
     LedgerWrite,
@@ -42,7 +41,6 @@ from memory.ports.stores import (
     MemoryFilter,
     MemoryLookup,
     MemoryStore,
-    Page,
     Revision,
     Snapshots,
     UserLedger,

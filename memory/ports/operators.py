@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from memory.model.arms import ComparedTurn
-from memory.model.evaluation_reports import EvaluationReport, ReportsPage
+from memory.model.evaluation_reports import EvaluationReport, ReportHead
+from memory.ports.paging import Page
 
 
 class EvaluationReports(Protocol):
@@ -16,26 +17,10 @@ class EvaluationReports(Protocol):
     async def keep(self, report: EvaluationReport) -> None:
         """Store the report whole, or not at all; an earlier one of that name is replaced."""
 
-    async def page(self, *, limit: int, cursor: str = "") -> ReportsPage:
-        """Raises `BadInput` for a cursor that is none. What cannot be read is left out."""
+    async def page(self, *, limit: int, cursor: str = "") -> Page[ReportHead]:
+        """Newest first. Raises `BadInput` for a cursor that is none. What cannot be read is left out."""
 
     async def get(self, name: str) -> EvaluationReport | None: ...
-
-
-class NoReports:
-    """Of a process for which no folder of reports is set."""
-
-    async def keep(self, report: EvaluationReport) -> None:
-        return None
-
-    async def page(self, *, limit: int, cursor: str = "") -> ReportsPage:
-        return ReportsPage((), "")
-
-    async def get(self, name: str) -> EvaluationReport | None:
-        return None
-
-
-NO_REPORTS = NoReports()
 
 
 class HoldoutRecord(Protocol):

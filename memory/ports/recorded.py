@@ -9,25 +9,7 @@ from typing import Protocol
 from memory.model import MessageFilter, RecordedMessage, Session, ToolMessage
 from memory.model.recorded import AbandonedBranch
 from memory.model.turns import TurnCopy
-
-
-@dataclass(frozen=True, slots=True)
-class MessagePage:
-    """Messages in the order of the record. `next_cursor`: "" after the last page.
-
-    A page may be shorter than its limit, or empty, before the end: the work of one call is bounded.
-    """
-
-    messages: tuple[RecordedMessage, ...]
-    next_cursor: str
-
-
-@dataclass(frozen=True, slots=True)
-class SessionPage:
-    """Sessions, the latest active first. `next_cursor`: "" on the last page."""
-
-    sessions: tuple[Session, ...]
-    next_cursor: str
+from memory.ports.paging import Page
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +40,13 @@ class RecordedMessages(Protocol):
         Tool traffic is never learnt from.
         """
 
-    async def page(self, where: MessageFilter, *, limit: int, cursor: str = "") -> MessagePage:
-        """Raises `BadInput` for an invalid cursor."""
+    async def page(self, where: MessageFilter, *, limit: int, cursor: str = "") -> Page[RecordedMessage]:
+        """The work of one call is bounded. Raises `BadInput` for an invalid cursor."""
 
     async def find(self, user_id: str, message_id: str) -> RecordedMessage | None: ...
 
-    async def sessions(self, user_id: str, *, limit: int, cursor: str = "") -> SessionPage:
-        """Raises `BadInput` for an invalid cursor."""
+    async def sessions(self, user_id: str, *, limit: int, cursor: str = "") -> Page[Session]:
+        """The latest active first. Raises `BadInput` for an invalid cursor."""
 
     async def session(self, user_id: str, conversation_id: str) -> Session | None: ...
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from memory.model import ChainLink, CompactedState, Conversation, PastNote, Placement, Profile, Receipt, Scope
-from memory.ports.conversation_trees import ResponseChains
 from memory.ports.erasures import Erasures, OptOuts
-from memory.ports.models import ModelWindows
+from memory.ports.paging import Page
 from memory.ports.profiles import Profiles
 from memory.ports.projects import Projects
 from memory.ports.stores import Revision
@@ -114,14 +113,6 @@ class NoteBook(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class ReceiptPage:
-    """One page, latest first. `next_cursor` is "" on the last one."""
-
-    receipts: tuple[Receipt, ...]
-    next_cursor: str = ""
-
-
 class Receipts(Protocol):
     """The receipts of requests; limited in number per user, in bytes and in age."""
 
@@ -131,13 +122,13 @@ class Receipts(Protocol):
     async def get(self, user_id: str, receipt_id: str) -> Receipt | None:
         """None if it does not exist, has expired, or belongs to somebody else. Raises `Unavailable`."""
 
-    async def page(self, user_id: str, *, memory_id: str = "", limit: int, cursor: str = "") -> ReceiptPage:
+    async def page(self, user_id: str, *, memory_id: str = "", limit: int, cursor: str = "") -> Page[Receipt]:
         """The user's receipts, latest first. `memory_id`: only requests whose notes held that memory.
 
         Raises `BadInput` for a cursor that is none of ours, and `Unavailable`.
         """
 
-    async def page_of_all(self, *, limit: int, cursor: str = "") -> ReceiptPage:
+    async def page_of_all(self, *, limit: int, cursor: str = "") -> Page[Receipt]:
         """The receipts of all users, in the order in which they arrived, latest first. Raises as `page` does."""
 
     async def amend(self, user_id: str, receipt_id: str, outcome: Mapping[str, Any]) -> None:
@@ -161,7 +152,7 @@ class RequestStores:
     receipts: Receipts
     usage_counts: UsageCounts
     profiles: Profiles
-    states: CompactedStates | None  # None: no history is compacted
+    states: CompactedStates
     summaries: SessionSummaries
     idempotency: IdempotencyKeys
     opt_outs: OptOuts  # stays when a user is forgotten
@@ -178,17 +169,6 @@ class ModelCapabilities(Protocol):
 
     async def learn(self, model: str, placement: Placement) -> None:
         """Visible to this process at once. Only changes to a more careful placement are stored."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServerKnowledge:
-    """What is known about the model server: the conversations it stores, and the windows of its models.
-
-    `chains`: None where no conversations stored by the server are supported. `windows`: None bounds no note.
-    """
-
-    chains: ResponseChains | None = None
-    windows: ModelWindows | None = None
 
 
 class ChatTemplates(Protocol):

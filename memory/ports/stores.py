@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from memory.model import Candidate, Change, Memory, MemoryStatus, Record, Vector
 from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
 from memory.ports.models import Embedder
+from memory.ports.paging import Page
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +29,6 @@ class MemoryFilter:
     source: str = ""  # exactly that one
     other_source: str = ""  # any but that one
     said_within: tuple[tuple[float, float], ...] = ()  # in one of these times, `[start, end)`, by `said_at`
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """One page, newest first (`created_at`, then `id`, both descending). `next_cursor` is "" on the last one."""
-
-    memories: tuple[Memory, ...]
-    next_cursor: str
 
 
 class MemoryLookup(Protocol):
@@ -89,8 +82,13 @@ class MemoryStore(MemoryLookup, Protocol):
     async def memories(self, user_id: str, memory_ids: Sequence[str]) -> list[Memory]:
         """As `get`, without vectors."""
 
-    async def page(self, where: MemoryFilter, *, limit: int, cursor: str, claim: ClaimFilter = ANY_CLAIM) -> Page:
-        """One page, of the memories that both filters admit. Raises `BadInput` for an invalid cursor."""
+    async def page(
+        self, where: MemoryFilter, *, limit: int, cursor: str, claim: ClaimFilter = ANY_CLAIM
+    ) -> Page[Memory]:
+        """The memories that both filters admit, newest first (`created_at`, then `id`, both descending).
+
+        Raises `BadInput` for an invalid cursor.
+        """
 
     async def count(self, where: MemoryFilter) -> int: ...
 
@@ -196,13 +194,6 @@ class UserLedger(Protocol):
         """How often the user was erased. While the user's lock is held it does not change."""
 
 
-class NoLocalMemories:
-    """`UserMemories` of a process without working sets."""
-
-    async def as_of(self, user_id: str, revision: int | None = None) -> MemoryLookup | None:
-        return None
-
-
 @dataclass(frozen=True, slots=True)
 class MemoryBank:
     """The memories of all users: their store, the locks for writing, and the embedder of their vectors.
@@ -213,7 +204,7 @@ class MemoryBank:
     store: MemoryStore
     ledger: UserLedger
     embedder: Embedder
-    local_memories: UserMemories = field(default_factory=NoLocalMemories)
+    local_memories: UserMemories
 
 
 class Snapshots(Protocol):

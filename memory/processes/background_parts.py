@@ -34,8 +34,6 @@ def own_sentences(message: str) -> Sequence[str]:
 
 def kinds_by(embedder: Embedder) -> Kinds:
     async def kinds(sentences: Sequence[str]) -> Mapping[str, SentenceKind]:
-        if not sentences:
-            return {}
         found = sentence_kinds().of(await embedder.embed(sentences, is_urgent=False))
         return {text: kind for text, kind in zip(sentences, found, strict=True) if kind is not None}
 

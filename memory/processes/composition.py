@@ -44,7 +44,6 @@ from memory.ports import (
     MemoryStore,
     RequestStores,
     ResentHistory,
-    ServerKnowledge,
     Tokens,
     UserLedger,
 )
@@ -140,8 +139,9 @@ class Parts:
             rewriter=self.rewriter,
             questions=self.questions.current,
         )
-        server = ServerKnowledge(self.state.turn_log.chains, self.windows)
-        parts = RecallParts(search, self.stores, readable, server, self.telemetry, new_id, prepare)
+        parts = RecallParts(
+            search, self.stores, readable, self.state.turn_log.chains, self.windows, self.telemetry, new_id, prepare
+        )
         return RecallPipeline(parts, recall_settings(self.settings))
 
     def template_compatibility(self) -> TemplateCompatibility:

@@ -248,8 +248,8 @@ def _counted(parts: list[RunningPart | None]) -> str:
 
 async def clock_finding(settings: Settings, state: ExaminedState | None, *, now: float) -> Finding:
     """`state`: what is kept, if it can be read."""
-    newest = await _newest(state, now)
-    if newest - now > DIFFERENCE_SECONDS_MAX:
+    newest = None if state is None or state.newest_turn_at is None else await state.newest_turn_at()
+    if newest is not None and newest - now > DIFFERENCE_SECONDS_MAX:
         says = (
             f"the newest turn was recorded {newest - now:.0f} s after what this machine calls now: its clock went back"
         )
@@ -268,11 +268,6 @@ async def clock_finding(settings: Settings, state: ExaminedState | None, *, now:
     if not agreeing:
         return Finding("clock", Level.OK, "not behind the newest turn; no upstream says what time it is")
     return Finding("clock", Level.OK, f"agrees with {' and '.join(agreeing)}")
-
-
-async def _newest(state: ExaminedState | None, now: float) -> float:
-    found = None if state is None or state.newest_turn_at is None else await state.newest_turn_at()
-    return now if found is None else found
 
 
 async def _others(settings: Settings, state: ExaminedState | None) -> list[tuple[str, float]]:

@@ -195,19 +195,18 @@ async def _search_once(parts: Parts, warming: WarmUp) -> None:
     patient_until = loop.time() + STORE_PATIENCE_SECONDS
     while True:
         try:
-            await _train(parts, decides=warming.decides)
             if warming.decides:
+                await parts.training.run()
                 await asyncio.to_thread(_rehearse, recording(parts.settings))
+            await parts.questions.run()
             await parts.store.prepare()
-            if not warming.searches:
-                warming.ready.set()
-                return
-            question = await parts.embedder.embed([WARM_UP_QUESTION], is_urgent=True, as_query=True)
-            # Like a user without a working set.
-            await parts.store.search(MemoryFilter(WARM_UP_USER), question[0], limit=1)
-            await parts.store.get(WARM_UP_USER, [WARM_UP_USER])  # like a user whose working set is refreshed
-            await parts.stores.chat_states.read(ChatStateQuery(WARM_UP_USER, [WARM_UP_USER]))
-            await recall.search(Scope(WARM_UP_USER), query=WARM_UP_QUESTION, history=(), options=options)
+            if warming.searches:
+                question = await parts.embedder.embed([WARM_UP_QUESTION], is_urgent=True, as_query=True)
+                # Like a user without a working set.
+                await parts.store.search(MemoryFilter(WARM_UP_USER), question[0], limit=1)
+                await parts.store.get(WARM_UP_USER, [WARM_UP_USER])  # like a user whose working set is refreshed
+                await parts.stores.chat_states.read(ChatStateQuery(WARM_UP_USER, [WARM_UP_USER]))
+                await recall.search(Scope(WARM_UP_USER), query=WARM_UP_QUESTION, history=(), options=options)
         except Unavailable:
             if loop.time() > patient_until:
                 warming.ready.set()
@@ -222,13 +221,6 @@ def _rehearse(redact: Callable[[str], str]) -> None:
     redact(WARM_UP_QUESTION)
     memory = Memory(WARM_UP_USER, WARM_UP_USER, "Everything is there.", created_at=0.0, updated_at=0.0, said_at=0.0)
     rank_found([Candidate(memory, 1.0)], Question(Query(WARM_UP_QUESTION), Scope(WARM_UP_USER), now=0.0))
-
-
-async def _train(parts: Parts, *, decides: bool) -> None:
-    if decides and parts.training.current() is None:
-        await parts.training.run()
-    if parts.questions.current() is None:
-        await parts.questions.run()
 
 
 async def _serve_http(server: uvicorn.Server, until: asyncio.Event) -> None:

@@ -140,22 +140,16 @@ def is_recording(settings: Settings) -> bool:
 
 
 def worker_settings(settings: Settings) -> WorkerSettings:
-    learn = settings.memory.learn
+    memory, learn = settings.memory, settings.memory.learn
+    stored = {Role.USER: memory.store_raw_turns, Role.ASSISTANT: memory.store_answers}
     return WorkerSettings(
         due=learn_due(settings),
         secrets=secret_policy(settings),
-        words_of=words_stored(settings),
-        compares_arms=settings.memory.holdout.share > 0 and not settings.memory.shadow.enabled,
+        words_of=frozenset(role for role, is_stored in stored.items() if is_stored),
+        compares_arms=memory.holdout.share > 0 and not memory.shadow.enabled,
         lease_seconds=learn.lease_seconds,
         retry_seconds_max=learn.retry_max_seconds,
     )
-
-
-def words_stored(settings: Settings) -> frozenset[Role]:
-    """Whose words are stored as said."""
-    memory = settings.memory
-    stored = {Role.USER: memory.store_raw_turns, Role.ASSISTANT: memory.store_answers}
-    return frozenset(role for role, is_stored in stored.items() if is_stored)
 
 
 def learn_due(settings: Settings) -> LearnDue:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from memory.model import (
     Candidate,
@@ -46,20 +45,28 @@ class StageResults:
     verdict: NoteVerdict
 
 
-def findings_of(results: StageResults, reached: Reached, *, keeps_words: bool) -> Findings:
-    """`keeps_words`: whether the receipt may hold what was asked."""
+def receipt_of(answered: Receipt, results: StageResults, reached: Reached, *, keeps_words: bool) -> Receipt:
+    """The whole of a receipt that says whose request got which answer. Memories that were not placed count as not
+    injected, whatever was planned. `keeps_words`: whether it may hold what was asked.
+    """
     planned, verdict, query = results.planned, results.verdict, reached.latest(Query)
-    return Findings(
+    candidates = results.searched.ranked.candidates
+    placed = None if verdict.placement is Placement.OFF else planned
+    weighed = _weighed(candidates, verdict.cuts(results.searched.selection.cuts, planned), placed)
+    asked = query.text[:QUERY_CHARACTERS_MAX] if query is not None and keeps_words else ""
+    return replace(
+        answered,
         signals=_decision(reached.latest(Decision))
         | verdict.signals(planned)
         | _rewrite(reached.latest(Rewrite), keeps_words=keeps_words)
         | _opening(planned)
         | in_receipt(results.review.compaction.state)
         | _kinds(reached),
-        query=query.text if query is not None and keeps_words else "",
-        candidates=results.searched.ranked.candidates,
-        cuts=verdict.cuts(results.searched.selection.cuts, planned),
-        timings_ms=reached.timings_ms(),
+        query=asked.encode(errors="replace").decode(),  # no lone surrogates
+        candidates=weighed,
+        left_out=len(candidates) - len(weighed),
+        notes=_carried(placed, verdict.placement),
+        timings_ms={stage: _rounded(value, MILLISECOND_DIGITS) for stage, value in reached.timings_ms().items()},
     )
 
 
@@ -94,36 +101,6 @@ def _kinds(reached: Reached) -> dict[str, object]:
     answers = {one.answer.id for one in past.passages}
     said[QuestionKind.PAST_TALK] |= {"summaries": len(past.summaries), "answers": len(answers)}
     return {**said}
-
-
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """What the stages found, as far as they got."""
-
-    signals: Mapping[str, Any] = field(default_factory=dict)  # text, numbers, booleans, or names with numbers
-    query: str = ""
-    candidates: Sequence[Candidate] = ()  # all ranked memories, best first
-    cuts: Mapping[str, CandidateVerdict] = field(default_factory=dict)  # why some were left out, by memory id
-    timings_ms: Mapping[str, float] = field(default_factory=dict)
-
-
-def receipt_of(
-    answered: Receipt, found: Findings, *, plan: NotePlan | None = None, placement: Placement = Placement.OFF
-) -> Receipt:
-    """The whole of a receipt that says whose request got which answer. Memories that were not placed count as not
-    injected, whatever was planned.
-    """
-    placed = None if placement is Placement.OFF else plan
-    weighed = _weighed(found.candidates, found.cuts, placed)
-    return replace(
-        answered,
-        signals=dict(found.signals),
-        query=found.query[:QUERY_CHARACTERS_MAX].encode(errors="replace").decode(),  # no lone surrogates
-        candidates=weighed,
-        left_out=len(found.candidates) - len(weighed),
-        notes=_carried(placed, placement),
-        timings_ms={stage: _rounded(value, MILLISECOND_DIGITS) for stage, value in found.timings_ms.items()},
-    )
 
 
 def _weighed(

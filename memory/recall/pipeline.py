@@ -30,10 +30,10 @@ from memory.model import (
     Scope,
     link_name,
 )
-from memory.ports import ChatStateQuery, RequestStores, ResentHistory, ServerKnowledge
+from memory.ports import ChatStateQuery, ModelWindows, RequestStores, ResentHistory, ResponseChains
 from memory.recall.admission import Admission, AdmissionSlot
 from memory.recall.compacted import NO_STATE, not_in_state
-from memory.recall.explanation import StageResults, findings_of, receipt_of
+from memory.recall.explanation import StageResults, receipt_of
 from memory.recall.notes.past_notes import NotePlan, carried_notes, note_keys, plan_notes
 from memory.recall.notes.past_talk_notes import reserved_for, with_past_talk
 from memory.recall.notes.profile_notes import without_profiles
@@ -71,7 +71,8 @@ class RecallParts:
     search: SearchParts
     stores: RequestStores
     projects: ReadableProjects  # that `search` reads too
-    server: ServerKnowledge
+    chains: ResponseChains  # of conversations that the model server stores
+    windows: ModelWindows  # of its models
     telemetry: Telemetry
     new_id: Callable[[], str]  # of receipts
     prepare: Callable[[ResentHistory], None] | None = None  # takes a history for its next state, and never waits
@@ -89,7 +90,7 @@ class RecallPipeline:
         self._settings = settings
         self._searching = SearchFlow(parts.search, telemetry=parts.telemetry, settings=settings)
         self.search = self._searching.for_caller  # of the API: what a chat would get
-        self._review = ReviewStage(parts.stores.states, parts.server.windows, settings)
+        self._review = ReviewStage(parts.stores.states, parts.windows, settings)
         self._stored = StateReader(parts.stores.chat_states, parts.projects)
         self._past_talk = PastTalkRecall(parts.stores.summaries, parts.search.retrieval, settings)
         self._admission = Admission(at_once_max=settings.in_flight_max, deadline_seconds=settings.deadline_seconds)
@@ -152,8 +153,8 @@ class RecallPipeline:
         lag = loop.time() - came_at
         began_at, ends_at = self._telemetry.clock(), came_at + self._settings.deadline_seconds - TURNS_BEFORE * lag
         keys = await run_by_weight(partial(note_keys, scope, request), is_heavy=request.is_heavy)
-        name = "" if self._parts.server.chains is None else request.chain.held_under
-        profiles, link = wanted_profiles(self._settings.profile, scope, request), link_name(scope, name)
+        profiles = wanted_profiles(self._settings.profile, scope, request)
+        link = link_name(scope, request.chain.held_under)
         query = ChatStateQuery(scope.user_id, tuple(keys.values()), link, conversation.model, profiles)
         with reached.timed("stored"):
             stored = await self._stored.read(query)
@@ -223,14 +224,15 @@ class RecallPipeline:
 
     async def _with_history(self, asked: AskedChat) -> Conversation:
         """The conversation, and if a chain's question is vague, before it what was recorded of the chain."""
-        conversation, name, chains = asked.conversation, asked.request.chain.held_under, self._parts.server.chains
+        conversation, name = asked.conversation, asked.request.chain.held_under
         last = conversation.messages[-1]
-        if chains is None or not name or last.role != Role.USER or not is_vague(last.content):
+        if not name or last.role != Role.USER or not is_vague(last.content):
             return conversation
         said: list[Message] = []
         with suppress(Unavailable, TimeoutError):
             async with asyncio.timeout(HISTORY_SECONDS_MAX):
-                turns = await chains.said_before(asked.scope, link_name(asked.scope, name), limit=HISTORY_TURNS_MAX)
+                link = link_name(asked.scope, name)
+                turns = await self._parts.chains.said_before(asked.scope, link, limit=HISTORY_TURNS_MAX)
             for turn in turns:
                 said += [*turn.messages, Message(Role.ASSISTANT, turn.answer)]
         return replace(conversation, messages=(*said, *conversation.messages))
@@ -309,9 +311,7 @@ class RecallPipeline:
 
     def _leave_receipt(self, answered: Receipt, results: StageResults, reached: Reached) -> None:
         keeps_words = results.asked.request.options.auto_store and self._settings.keeps_words
-        found = findings_of(results, reached, keeps_words=keeps_words)
-        receipt = receipt_of(answered, found, plan=results.planned, placement=results.verdict.placement)
-        self._parts.stores.receipts.keep(receipt)
+        self._parts.stores.receipts.keep(receipt_of(answered, results, reached, keeps_words=keeps_words))
 
     @asynccontextmanager
     async def _admitted(self, asked: AskedChat, reached: Reached) -> AsyncIterator[AdmissionSlot | None]:

@@ -141,7 +141,7 @@ class Retrieval:
         with nullcontext() if waits else self._room_in_the_store():
             if asked.whole is not None:
                 page = await self._store.page(where, limit=WHOLE_FOUND_MAX, cursor="")
-                return overview_of(by_importance(page.memories, now=asked.now)[:limit])
+                return overview_of(by_importance(page.items, now=asked.now)[:limit])
             found = await self._store.search(where, vector, limit=limit if waits else CHAT_FOUND_MAX)
         mine = [candidate for candidate in found if _belongs(candidate, where)]
         if waits:

@@ -67,9 +67,9 @@ class StateReader:
 
 
 class ReviewStage:
-    """One per process. `states`: None compacts no history. `windows`: None bounds no note."""
+    """One per process."""
 
-    def __init__(self, states: CompactedStates | None, windows: ModelWindows | None, settings: RecallSettings) -> None:
+    def __init__(self, states: CompactedStates, windows: ModelWindows, settings: RecallSettings) -> None:
         self._states = states
         self._windows = windows
         self._settings = settings
@@ -83,7 +83,7 @@ class ReviewStage:
             if asked.request.options.placement is None:
                 placement = _possible_placement(asked.stored.placement, asked.request, review.placement)
                 review = replace(review, placement=placement)
-            if self._states is not None and self._is_compacted(asked, review.placement):
+            if self._is_compacted(asked, review.placement):
                 found = await find_state(self._states, asked.scope, asked.request, asked.keys, asked_at=asked.began_at)
                 review = replace(review, compaction=found)
             kept, link = keys_after(asked.keys, review.compaction.state), asked.stored.link
@@ -105,7 +105,7 @@ class ReviewStage:
         if state is not None:
             room = room_beside_state(asked.conversation, state, tokens_max=settings.compacted_tokens)
             carried = replace(carried, tokens_max=min(carried.tokens_max, room))
-        window = self._windows.glance(asked.conversation.model) if self._windows is not None else None
+        window = self._windows.glance(asked.conversation.model)
         if window is None:
             return carried
         reserve, request = settings.answer_reserve_tokens, asked.request

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from memory.chat.completions import ChatRequest
 from memory.model import CompactedHistory, Conversation, Note, Placement, RecallStatus, Scope, Selection, Vector
@@ -62,12 +62,6 @@ class RecallOutcome:
     notes: tuple[Note, ...] = ()
     compacted: CompactedHistory | None = None
     note_keys: tuple[str, ...] = ()  # of the notes in the prompt that are at messages of this request, oldest first
-
-
-class ChatRecall(Protocol):
-    """The interface of `memory.recall.pipeline.RecallPipeline`."""
-
-    async def recall(self, scope: Scope, request: ChatRequest, upstream: UpstreamSignals) -> RecallOutcome: ...
 
 
 @dataclass(frozen=True, slots=True)

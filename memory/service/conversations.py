@@ -23,7 +23,7 @@ from memory.model import (
     is_valid_id,
 )
 from memory.model.recorded import ID_OF_TURN, TRACE_CHARACTERS_MAX, AbandonedBranch
-from memory.ports import MemoryStore, MessagePage, SessionPage, SessionSummaries, Trimming
+from memory.ports import MemoryStore, Page, SessionSummaries, Trimming
 from memory.ports.paging import all_pages
 from memory.runtime.offload import run_offloaded
 from memory.service.requests import time_said
@@ -124,7 +124,7 @@ class Conversations(Service):
         except BadInput as error:
             raise BadInput(f"messages[{index}]: {error}", code=error.code) from error
 
-    async def page(self, where: MessageFilter, *, limit: int, cursor: str = "") -> MessagePage:
+    async def page(self, where: MessageFilter, *, limit: int, cursor: str = "") -> Page[RecordedMessage]:
         """One page in the order of the record. A rare word may need several pages, also empty ones, to be found."""
         if len(where.words) > WORDS_MAX:
             raise BadInput(f"a search may have {WORDS_MAX} words, got {len(where.words)}")
@@ -133,26 +133,26 @@ class Conversations(Service):
         found: list[RecordedMessage] = []
         for _ in range(LOOKS_PER_SEARCH_MAX):
             page = await self._record.page(where, limit=limit - len(found), cursor=cursor)
-            found += page.messages
+            found += page.items
             cursor = page.next_cursor
             if not cursor or found:  # a further page could hold megabytes more
                 break
-        return MessagePage(tuple(found), cursor)
+        return Page(tuple(found), cursor)
 
-    async def conversation(self, where: MessageFilter, *, limit: int, cursor: str = "") -> MessagePage:
+    async def conversation(self, where: MessageFilter, *, limit: int, cursor: str = "") -> Page[RecordedMessage]:
         """The same for one conversation. Raises `NotFound` if the user has none of that id."""
         page = await self.page(where, limit=limit, cursor=cursor)
-        if not page.messages:
+        if not page.items:
             await self.session(where.user_id, where.conversation_id)
         return page
 
     async def export(self, where: MessageFilter) -> AsyncIterator[RecordedMessage]:
         """All messages, in the order of the record."""
         async for page in all_pages(lambda cursor: self.page(where, limit=MESSAGES_PER_PAGE_MAX, cursor=cursor)):
-            for message in page.messages:
+            for message in page.items:
                 yield message
 
-    async def sessions(self, user_id: str, *, limit: int, cursor: str = "") -> SessionPage:
+    async def sessions(self, user_id: str, *, limit: int, cursor: str = "") -> Page[Session]:
         return await self._record.sessions(user_id, limit=limit, cursor=cursor)
 
     async def session(self, user_id: str, conversation_id: str) -> Session:

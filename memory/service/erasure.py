@@ -75,8 +75,8 @@ class Erasure:
         await self._exclusions.forget(user_id, said, between=held.renew)
         raw_ids = {*found.row_ids, *(one.id for one in forgotten if one.status is MemoryStatus.RAW)}
         memories = [one for one in gone if one not in raw_ids]
-        await self._erase_held(user_id, held, (), sorted(raw_ids))  # first: a repeat finds them by the memories
-        await self._erase_held(user_id, held, memories)
+        await self.erase_rows(user_id, held, (), sorted(raw_ids))  # first: a repeat finds them by the memories
+        await self.erase_rows(user_id, held, memories)
         return memories
 
     async def _narrow(
@@ -94,7 +94,7 @@ class Erasure:
             rows = [narrowed(record.memory, gone, now=self._clock()) for record in records]
             await rewrite_rows(self._store, held, user_id, rows, records)
 
-    async def _erase_held(
+    async def erase_rows(
         self, user_id: str, held: LedgerWrite, memory_ids: Sequence[str], raw_ids: Sequence[str] = ()
     ) -> None:
         """`raw_ids`: of rows with raw words, which are in no working set or profile, and are not counted."""
@@ -111,10 +111,6 @@ class Erasure:
             await self._stores.notes.drop(user_id, batch, now=self._clock())  # whoever read them meanwhile
         if raw_ids:
             await self.drop_states(user_id)
-
-    async def remove_row(self, user_id: str, held: LedgerWrite, memory_id: str) -> None:
-        """Delete the row of a memory that is stored elsewhere by now: what it was learnt from stays."""
-        await self._erase_held(user_id, held, [memory_id])
 
     async def _hanging_on(self, user_id: str, held: LedgerWrite, memory_ids: Collection[str]) -> list[str]:
         """Archived duplicates of these memories, and reflections derived from them."""
@@ -145,8 +141,7 @@ class Erasure:
         """Delete the states of the user's conversations, and the notes that hold summaries which are gone: any of them
         may hold what is forgotten, in other words.
         """
-        if self._stores.states is not None:
-            await self._stores.states.drop(user_id, now=self._clock())
+        await self._stores.states.drop(user_id, now=self._clock())
         await self._withdrawn.drop(user_id)
 
     async def memory(self, user_id: str, memory_id: str, *, expected: Collection[str] | None = None) -> None:
@@ -176,11 +171,11 @@ class Erasure:
             is_left = bool(ids or raw_ids)
             for batch in batched(ids, DELETE_BATCH):  # dependent memories are of the same scope
                 async with self._ledger.write(user_id) as held:
-                    await self._erase_held(user_id, held, batch)
+                    await self.erase_rows(user_id, held, batch)
                 await self.drop_notes(user_id, batch)
             for batch in batched(raw_ids, DELETE_BATCH):
                 async with self._ledger.write(user_id) as held:
-                    await self._erase_held(user_id, held, (), batch)
+                    await self.erase_rows(user_id, held, (), batch)
             memories += len(ids)
         await self._turn_log.messages.erase(user_id, project_id=project_id, before=called_at)
         await self._erase_profiles(user_id, project_id)
@@ -248,7 +243,7 @@ class Erasure:
         for batch in batched(sorted(sources), TURNS_AT_ONCE):
             async with self._ledger.write(user_id) as held:
                 raw_ids = await self._raw_words.of_turns(user_id, batch, held)
-                await self._erase_held(user_id, held, (), raw_ids)
+                await self.erase_rows(user_id, held, (), raw_ids)
         without = partial(without_sources, turn_ids=sources, now=self._clock())
         gone, left = await self._shared.forget_sources(user_id, sources, without)
         await self.drop_states(user_id)

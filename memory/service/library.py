@@ -21,6 +21,7 @@ from memory.model import (
     Memory,
     MemoryStatus,
     Message,
+    Receipt,
     RequestOptions,
     Scope,
     Turn,
@@ -29,7 +30,7 @@ from memory.model import (
 from memory.model.claim_filters import ANY_CLAIM
 from memory.model.erasures import ErasureRecord
 from memory.model.memories import MemoryVisibility
-from memory.ports import Backlog, MemoryBank, MemoryFilter, Page, ReceiptPage, RequestStores, TurnLog
+from memory.ports import Backlog, MemoryBank, MemoryFilter, Page, RequestStores, TurnLog
 from memory.runtime.tracing import SpanName
 from memory.service.conversations import Conversations, noted_contents
 from memory.service.erasure import SourceForgotten
@@ -63,7 +64,6 @@ PAGE_MEMORIES_MAX = 100
 
 PLAIN = RequestOptions()
 ANYTHING = ListedContent()
-NO_SOURCES = OperatorSources()
 
 
 class Searcher(Protocol):
@@ -91,7 +91,7 @@ class Library(Service):
         stores: RequestStores,
         searcher: Searcher,
         intake: Intake,
-        sources: OperatorSources = NO_SOURCES,
+        sources: OperatorSources,
     ) -> None:
         parts = ServiceParts(memories, turn_log, stores, intake)
         super().__init__(parts)
@@ -170,7 +170,7 @@ class Library(Service):
         as_of: float | None = None,
         limit: int = PAGE_MEMORIES_MAX,
         cursor: str = "",
-    ) -> Page:
+    ) -> Page[Memory]:
         """One page, newest first. `as_of`: the memories that had that status then, by when things were said."""
         if as_of is None:
             where = about.filter_for(scope, status)
@@ -230,7 +230,7 @@ class Library(Service):
         contents = await noted_contents(self._store, self._summaries, user_id, found.memory_ids())
         return ExplainedReceipt(found, contents)
 
-    async def receipts(self, user_id: str, *, memory_id: str = "", limit: int, cursor: str = "") -> ReceiptPage:
+    async def receipts(self, user_id: str, *, memory_id: str = "", limit: int, cursor: str = "") -> Page[Receipt]:
         """The user's receipts, latest first. `memory_id`: only requests whose notes held that memory."""
         return await self._receipts.page(user_id, memory_id=memory_id, limit=limit, cursor=cursor)
 

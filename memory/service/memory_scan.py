@@ -55,12 +55,12 @@ async def chosen_page(
     claim: ClaimFilter = ANY_CLAIM,
     limit: int,
     cursor: str,
-) -> Page:
+) -> Page[Memory]:
     """One page of what is chosen of the memories that the filter admits."""
     found: list[Memory] = []
     for _ in range(PAGES_PER_LOOK_MAX):
         page = await store.page(where, limit=limit - len(found), cursor=cursor, claim=claim)
-        found += await chosen(page.memories)
+        found += await chosen(page.items)
         cursor = page.next_cursor
         if not cursor or len(found) >= limit:
             break

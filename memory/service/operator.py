@@ -10,8 +10,9 @@ from collections.abc import Collection, Coroutine
 from dataclasses import dataclass
 
 from memory.errors import Unavailable
-from memory.ports import DeadLetter, QueueDepth, ReceiptPage
-from memory.ports.operators import NO_PARTS, NO_REPORTS, DeploymentParts, EvaluationReports, PartHealth
+from memory.model import Receipt
+from memory.ports import DeadLetter, Page, QueueDepth
+from memory.ports.operators import NO_PARTS, DeploymentParts, EvaluationReports, PartHealth
 from memory.service.service_parts import Service, ServiceParts
 
 HEALTH_SECONDS_MAX = 3.0  # a part that takes longer serves no chat in time
@@ -23,7 +24,7 @@ PROBE = "Is the embedding model ready?"
 class OperatorSources:
     """What operators see besides the state: reports of evaluations, and the other parts of the deployment."""
 
-    reports: EvaluationReports = NO_REPORTS
+    reports: EvaluationReports
     parts: DeploymentParts = NO_PARTS
 
 
@@ -37,7 +38,7 @@ class OperatorService(Service):
         self.reports = sources.reports
         self._parts = sources.parts
 
-    async def requests(self, *, limit: int, cursor: str = "") -> ReceiptPage:
+    async def requests(self, *, limit: int, cursor: str = "") -> Page[Receipt]:
         """The requests of all users that have a receipt, latest first. Their texts are not for operators."""
         return await self._receipts.page_of_all(limit=limit, cursor=cursor)
 

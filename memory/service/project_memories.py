@@ -86,7 +86,7 @@ class ProjectMemories(Service):
                 await self._rows.show(entries)
         return ids
 
-    async def page(self, user_id: str, project_id: str, *, limit: int, cursor: str = "") -> Page:
+    async def page(self, user_id: str, project_id: str, *, limit: int, cursor: str = "") -> Page[Memory]:
         """One page of what the caller may see as a member, newest first."""
         access = await self._rows.access(user_id, project_id)
 

@@ -91,7 +91,7 @@ class SharedProjects(Service):
                     raise RightMissing("your role in this project does not allow to add memories")
                 vectors = record.vector[np.newaxis]
                 await self.rows.store_hidden(project, held_project, [entry], [record.memory], vectors)
-                await self._erasure.remove_row(user_id, held, memory_id)
+                await self._erasure.erase_rows(user_id, held, [memory_id])
                 await self.rows.show([entry])
         await self._erasure.drop_notes(user_id, [memory_id])
         row = row_of(record.memory, entry, project)

@@ -14,7 +14,7 @@ from response_objects import call_item, event_stream, response_object, text_item
 
 from extproc.apis import API_BY_PATH, Api
 from extproc.reply import Reply, read_reply
-from memory.chat.completions import ChatRequest, NotAChat, insert_notes, message_bytes, read_chat_request
+from memory.chat.completions import ChatRequest, NotAChat, insert_notes, read_chat_request
 from memory.chat.history import clean_cuts
 from memory.chat.token_estimate import estimated_prompt
 from memory.chat.tool_traffic import tool_messages
@@ -131,7 +131,7 @@ def test_each_message_of_a_user_has_a_key_of_its_own_that_a_longer_conversation_
     request = sent(dialect)
     assert (request.conversation.messages, request.conversation.model) == (tuple(TALK), "m")
     assert request.conversation.new_user_messages() == (TALK[2],)
-    assert len(message_bytes(request)) == len(TALK)
+    assert len(request.shape.message_bytes(request)) == len(TALK)
     keys = note_keys(Scope("ann"), request)
     assert list(keys) == [0, 2]
     assert note_keys(Scope("ann"), sent(dialect, TALK[:1]))[0] == keys[0]
@@ -236,7 +236,7 @@ def test_of_300_mutated_bodies_each_passes_or_is_stripped_and_a_note_changes_one
         assert json.loads(insert_notes(request, ())) == without(body, "memory_context"), number
         if request.conversation is None:
             continue
-        assert len(message_bytes(request)) == len(request.conversation.messages)
+        assert len(request.shape.message_bytes(request)) == len(request.conversation.messages)
         note_keys(Scope("ann"), request), tool_messages(request), clean_cuts(request), estimated_prompt(request)
         places = [i for i, m in enumerate(request.conversation.messages) if m.role == Role.USER]
         for note in [Note("NOTE"), *(Note("NOTE", place) for place in places)]:

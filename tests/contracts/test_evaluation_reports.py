@@ -25,15 +25,15 @@ def reports(folder: Path) -> EvaluationReports:
 
 
 async def names(reports: EvaluationReports) -> list[str]:
-    return [head.name for head in (await reports.page(limit=100)).heads]
+    return [head.name for head in (await reports.page(limit=100)).items]
 
 
 async def test_what_is_kept_is_found_as_it_was(reports: EvaluationReports) -> None:
-    assert (await reports.page(limit=10)).heads == ()
+    assert (await reports.page(limit=10)).items == ()
     one = report("recall-1", at=NOW, rows=(("全部", "0.5"), ("(none)", "")))
     await reports.keep(one)
     assert await reports.get("recall-1") == one
-    assert (await reports.page(limit=10)).heads == (one.head,)
+    assert (await reports.page(limit=10)).items == (one.head,)
     again = report("recall-1", at=NOW + 1)
     await reports.keep(again)
     assert (await reports.get("recall-1"), await names(reports)) == (again, ["recall-1"])
@@ -44,7 +44,7 @@ async def test_pages_are_newest_first_and_lose_none(reports: EvaluationReports) 
     for number in range(7):
         await reports.keep(report(f"r{number}", at=NOW + number // 2))  # some of one moment
     pages = all_pages(lambda cursor: reports.page(limit=2, cursor=cursor))
-    found = [head.name async for page in pages for head in page.heads]
+    found = [head.name async for page in pages for head in page.items]
     assert found == ["r6", "r5", "r4", "r3", "r2", "r1", "r0"]
     for cursor in ("x", "1.0", "now/r1", "/"):
         with pytest.raises(BadInput):

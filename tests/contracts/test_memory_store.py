@@ -147,7 +147,7 @@ async def test_load_and_page_go_from_newest_to_oldest_by_time_then_id(store: Mem
     newest_first = ["m5", "m4", "m3", "m2", "m1", "m0"]
     assert [r.memory.id for r in await store.load(MemoryFilter("ann"), limit=4)] == newest_first[:4]
     pages = all_pages(lambda cursor: store.page(MemoryFilter("ann"), limit=3, cursor=cursor))
-    found = [[one.id for one in page.memories] async for page in pages]
+    found = [[one.id for one in page.items] async for page in pages]
     assert found == [newest_first[:3], newest_first[3:]]  # the last has no cursor although it is full
 
 
@@ -157,7 +157,7 @@ async def test_a_page_goes_on_where_it_was_although_rows_came_and_went(store: Me
     await put(store, memory("newer", at=100.0))
     await store.delete("ann", ["m4", "m3"])
     second = await store.page(MemoryFilter("ann"), limit=2, cursor=first.next_cursor)
-    assert [m.id for m in second.memories] == ["m2", "m1"]
+    assert [m.id for m in second.items] == ["m2", "m1"]
 
 
 async def test_a_cursor_that_we_did_not_make_is_bad_input(store: MemoryStore) -> None:
@@ -297,7 +297,7 @@ async def test_hostile_ids_leak_nothing_and_break_nothing(store: MemoryStore) ->
         assert [r.memory.id for r in await store.get(user_id, sorted({"of 0", own[user_id]}))] == [own[user_id]]
 
     async def forgotten(user_id: str, stranger: str) -> None:
-        assert [m.user_id for m in (await store.page(MemoryFilter(user_id), limit=9, cursor="")).memories] == [user_id]
+        assert [m.user_id for m in (await store.page(MemoryFilter(user_id), limit=9, cursor="")).items] == [user_id]
         of_stranger = MemoryFilter(user_id, project_id=stranger, exact_project=True)
         assert await store.search(of_stranger, direction(1.0), limit=9) == []
         await store.delete(stranger, [own[user_id]])

@@ -96,7 +96,7 @@ async def test_the_filter_of_search_load_page_and_count_is_one_and_the_same(stor
         assert {r.memory.id for r in few} == expected, where
         assert not expected or await store.load_few(where, most=len(expected) - 1) is None, where
         assert {r.memory.id for r in await store.nearest(where, direction(1.0)[None], limit=50)} == expected, where
-        assert {m.id for m in (await store.page(where, limit=50, cursor="")).memories} == expected, where
+        assert {m.id for m in (await store.page(where, limit=50, cursor="")).items} == expected, where
         assert await store.count(where) == len(expected), where
 
 
@@ -131,8 +131,8 @@ async def ids(store: MemoryStore, where: MemoryFilter = OF_ANN, **claim: str) ->
     """All pages of two."""
     found, wanted = list[str](), ClaimFilter(**claim)
     async for page in all_pages(lambda cursor: store.page(where, limit=2, cursor=cursor, claim=wanted)):
-        found += [one.id for one in page.memories]
-        assert not page.next_cursor or len(page.memories) == 2
+        found += [one.id for one in page.items]
+        assert not page.next_cursor or len(page.items) == 2
     return found
 
 

@@ -13,7 +13,7 @@ from memory.adapters.sql.receipts import ReceiptLimits
 from memory.errors import BadInput
 from memory.model import CandidateVerdict, CarriedNote, RecallStatus, Receipt, ReceiptCandidate, TurnStatus
 from memory.model.arms import Arm, ComparedTurn
-from memory.ports import ReceiptPage, Receipts
+from memory.ports import Page, Receipts
 
 FULL = Receipt(
     id="r1",
@@ -49,8 +49,8 @@ async def kept(receipts: Receipts, user_id: str, ids: list[str]) -> list[str]:
     return [receipt_id for receipt_id in ids if await receipts.get(user_id, receipt_id) is not None]
 
 
-def ids(page: ReceiptPage) -> list[str]:
-    return [one.id for one in page.receipts]
+def ids(page: Page[Receipt]) -> list[str]:
+    return [one.id for one in page.items]
 
 
 async def test_a_receipt_can_be_read_as_it_was_in_every_process_and_by_its_user_alone(deployment: Deployment) -> None:

@@ -183,7 +183,7 @@ async def test_sessions_are_listed_latest_first_with_what_they_hold(log: TurnLog
     await log.open(a_turn("t3", session="s2", at=START + 50, text="  My\n car " + "is blue " * 50))
     await log.messages.add("ann", [added("m1", at=START + 70), added("m2", session="only added", at=START + 60)])
     await tell(log, "t4", user="bob", session="s1")
-    first, second, third = (await log.messages.sessions("ann", limit=10)).sessions
+    first, second, third = (await log.messages.sessions("ann", limit=10)).items
     assert [first.id, second.id, third.id] == ["s1", "only added", "s2"]
     assert (first.first_at, first.last_at, first.turns, first.messages_added) == (START, START + 70, 2, 1)
     assert (first.agent_ids, first.title) == (("critic", "planner"), "words of t1")
@@ -193,9 +193,9 @@ async def test_sessions_are_listed_latest_first_with_what_they_hold(log: TurnLog
     assert len(third.title) == 80
     assert await log.messages.session("ann", "s2") == third
     assert await log.messages.session("bob", "s2") is None
-    assert [one.title for one in (await log.messages.sessions("bob", limit=10)).sessions] == ["words of t4"]
+    assert [one.title for one in (await log.messages.sessions("bob", limit=10)).items] == ["words of t4"]
     pages = all_pages(lambda cursor: log.messages.sessions("ann", limit=1, cursor=cursor))
-    assert [page.sessions async for page in pages] == [(first,), (second,), (third,)]
+    assert [page.items async for page in pages] == [(first,), (second,), (third,)]
 
 
 async def test_the_messages_of_a_receipt_are_those_of_its_turn_for_its_own_user(log: TurnLog) -> None:

@@ -258,7 +258,7 @@ async def test_tool_traffic_stands_where_it_stood_and_never_without_its_turn(log
     await tell(log, "elsewhere", session="s0")  # takes another position
     assert await log.copies.add_turns("carl", turns) == 1
     assert await log.copies.add_messages("carl", messages) == 2
-    assert [one.content for one in (await log.messages.page(MessageFilter("carl"), limit=9)).messages] == [
+    assert [one.content for one in (await log.messages.page(MessageFilter("carl"), limit=9)).items] == [
         *before[:-1],
         "a \ufffd b",
     ]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from absent_stores import memory_bank
 from hashing_embedder import HashingEmbedder
 from memory_rows import DIMENSION
 from token_counts import counted_tokens
@@ -21,7 +22,7 @@ from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Sco
 from memory.model.derived import hanging_on
 from memory.model.raw_words import answer_rows_of, embedded_text
 from memory.model.withdrawn import withdrawn_of
-from memory.ports import MemoryBank, MemoryFilter, MemoryStore, UserLedger
+from memory.ports import MemoryFilter, MemoryStore, UserLedger
 from memory.service.imported_ids import imported_id, with_turns
 from memory.service.profiles import ProfileService
 from memory.service.requests import Intake
@@ -85,7 +86,7 @@ async def bank(store: MemoryStore, tmp_path: Path) -> AsyncIterator[System]:
     deployment, embedder = sqlite_deployment(tmp_path), HashingEmbedder(dimension=DIMENSION)
     deployment.clock.now = NOW
     async with deployment.start() as process:
-        memories = MemoryBank(store, process.ledger, embedder)
+        memories = memory_bank(store, process.ledger, embedder)
         intake = Intake(deployment.clock, lambda: "new", str, counted_tokens())
         parts = ServiceParts(memories, process.log, process.stores, intake)
         profiles = ProfileService(parts)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
+from absent_stores import memory_bank
 from hashing_embedder import HashingEmbedder
 from plain_reader import PlainReader
 from prometheus_client import CollectorRegistry
@@ -243,7 +244,7 @@ class Bench:
         return await self.contents(user, status=MemoryStatus.ACTIVE)
 
     def erasure(self, process: Process) -> Erasure:
-        memories = MemoryBank(self.store, process.ledger, self.embedder)
+        memories = memory_bank(self.store, process.ledger, self.embedder)
         return Erasure(memories=memories, turn_log=process.log, stores=process.stores, clock=self.deployment.clock)
 
     def count(self, name: str, **labels: str) -> float:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from absent_stores import memory_bank
 from hashing_embedder import HashingEmbedder
 from product_parts import product_parts
 
@@ -14,7 +15,7 @@ from memory.adapters.evaluation_reports import FolderOfReports
 from memory.adapters.in_memory import InMemoryStore
 from memory.model import Candidate, Change, ChangeKind, Memory, Message, RequestOptions, Scope
 from memory.model.evaluation_reports import EvaluationReport, ReportHead, ReportTable
-from memory.ports import LearnDue, Lease, MemoryBank, MemoryFilter
+from memory.ports import LearnDue, Lease, MemoryFilter
 from memory.processes import composition
 from memory.service.library import Library
 from memory.service.operator import OperatorSources
@@ -110,7 +111,7 @@ async def library_parts(folder: Path, *, intake_redact: Callable[[str], str] = w
     parts: Parts | None = None
     async with product_parts(folder, store, embedder, clock=clock) as own:
         library = Library(
-            memories=MemoryBank(store, own.ledger, embedder),
+            memories=memory_bank(store, own.ledger, embedder),
             turn_log=own.state.turn_log,
             stores=own.stores,
             searcher=searcher,

@@ -117,7 +117,7 @@ class PageWorld:
 
     def contents(self, user_id: str) -> list[str]:
         page = self.run(self.parts.library().page(Scope(user_id)))
-        return [memory.content for memory in page.memories]
+        return [memory.content for memory in page.items]
 
 
 @contextmanager

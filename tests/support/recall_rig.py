@@ -23,7 +23,6 @@ from memory.chat.completions import ChatRequest, read_chat_request
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, Receipt, Scope, Vector
 from memory.model.raw_words import embedded_text
-from memory.ports import ServerKnowledge
 from memory.processes.composition import Parts
 from memory.recall.pipeline import RecallOutcome, RecallParts, RecallPipeline
 from memory.recall.project_access import ReadableProjects
@@ -142,7 +141,8 @@ async def rigged(
             search=SearchParts(embedder, lambda: None, retrieval, own.tokens, rewriter, questions),
             stores=own.stores,
             projects=projects,
-            server=ServerKnowledge(own.state.turn_log.chains),
+            chains=own.state.turn_log.chains,
+            windows=own.windows,
             telemetry=own.telemetry,
             new_id=lambda: next(ids),
         )

@@ -37,8 +37,8 @@ def added(
 async def all_of(record: RecordedMessages, where: MessageFilter, *, limit: int = 100) -> list[RecordedMessage]:
     found: list[RecordedMessage] = []
     async for page in all_pages(lambda cursor: record.page(where, limit=limit, cursor=cursor)):
-        assert len(page.messages) <= limit
-        found += page.messages
+        assert len(page.items) <= limit
+        found += page.items
     return found
 
 

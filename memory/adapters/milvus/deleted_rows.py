@@ -19,7 +19,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from memory.adapters import row_codec
 from memory.adapters.milvus import filters, ordered_rows, schema
@@ -39,8 +39,6 @@ FILES_OF_A_SERVER = (
     "collection (dataCoord.gc), and in its message log, until the retention of that ends; it tells neither"
 )
 WHOLE_NUMBER_MIN = 1 - (1 << 63)  # Milvus 2.3 cannot read the lowest one
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from memory.runtime.metrics import Metrics
 ROWS_IN_A_BATCH = 100  # returned at a time: the most that is lost by a kill
 IDS_IN_ONE_CALL_MAX = 200
 
-Result = TypeVar("Result")
 _Which: TypeAlias = Callable[[Link], str]
 
 

@@ -1,7 +1,7 @@
 """The memory store on Milvus: Milvus Lite as a server process, or a real server, through the same client.
 
 Order, pages and rows are shared with the in-memory store. `apply` and `delete` return only when every later read of any
-process includes them (see `_settle`), so that reads need not wait for the server's clock: they are `BOUNDED`, except
+process includes them (see `_upsert`), so that reads need not wait for the server's clock: they are `BOUNDED`, except
 where a row that is missed would be left for good. Expressions are built in `filters` only, and the owner of every
 returned row is checked.
 """
@@ -157,7 +157,9 @@ class MilvusStore(OpensConnection):
     async def memories(self, user_id: str, memory_ids: Sequence[str]) -> list[Memory]:
         return await self._found("memories", user_id, memory_ids, row_codec.MEMORY_FIELDS, row_codec.memory_of)
 
-    async def page(self, where: MemoryFilter, *, limit: int, cursor: str, claim: ClaimFilter = ANY_CLAIM) -> Page:
+    async def page(
+        self, where: MemoryFilter, *, limit: int, cursor: str, claim: ClaimFilter = ANY_CLAIM
+    ) -> Page[Memory]:
         pages.read_cursor(cursor)  # before any query
         positions = await (self._positions("page", where) if claim.is_any else self._positions_of(where, claim))
         shown, next_cursor = pages.cut(positions, limit=limit, cursor=cursor)
@@ -193,8 +195,13 @@ class MilvusStore(OpensConnection):
             await link.client.upsert(
                 link.collection, batch, timeout=seconds + LIBRARY_LATER_SECONDS, partition_name=link.partition(user_id)
             )
-            own = _Rows(filters.one_of("id", [str(batch[0]["id"])]), ("id",), user_id, consistency=SESSION)
-            await self._settle(link, own, written=len(batch))
+            # Return when searches of all processes see the rows. On Milvus Lite that is immediately (and they survive a
+            # kill, since its log is written first), but unflushed rows make it slow. On a server, one read waits until
+            # the node that searches has loaded what this process wrote; from then on it serves those rows to all.
+            if not link.can.is_lite:
+                first = filters.one_of("id", [str(batch[0]["id"])])
+                await self._ask(link, _Rows(first, ("id",), user_id, consistency=SESSION))
+            await self._flushed(link, written=len(batch))
 
         await self._call("apply", write, seconds=seconds)
 
@@ -211,17 +218,6 @@ class MilvusStore(OpensConnection):
             await self._flushed(link, written=len(ids))
 
         await self._call("delete", write, seconds=self._timeouts.write)
-
-    async def _settle(self, link: Link, own: _Rows, *, written: int) -> None:
-        """Return when searches of all processes see the written rows.
-
-        On Milvus Lite that is immediately (and the rows survive a kill, since its log is written first), but unflushed
-        rows make it slow. On a server, one read waits until the node that searches has loaded what this process wrote;
-        from then on it serves those rows to all.
-        """
-        if not link.can.is_lite:
-            await self._ask(link, own)
-        await self._flushed(link, written=written)
 
     async def _flushed(self, link: Link, *, written: int) -> None:
         if not link.can.is_lite:

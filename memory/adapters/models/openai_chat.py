@@ -17,6 +17,7 @@ import httpx
 import msgspec
 
 from memory.adapters.breaker import Breaker
+from memory.adapters.http_probe import body_of
 from memory.adapters.well_formed import well_formed
 from memory.errors import Late, Unavailable, Unusable
 from memory.model import Message
@@ -197,19 +198,23 @@ class OpenAiChatModel:
             body["priority"] = self._server.priority
         return msgspec.json.encode(body)
 
-    async def _posted(self, sending: _Sending) -> tuple[int, bytes]:
-        """Status and body. Sent again if the server disconnected before its answer began.
+    async def _posted(self, sending: _Sending) -> tuple[int, bytes | None]:
+        """Status and body, None for one that is too large.
 
-        It usually closed a kept-alive connection, for example by restarting. It may have processed the first request
-        all the same, which is harmless, since completions have no side effects. An answer that breaks off later is not
-        requested again, and the caller's time limit covers both attempts.
+        Sent again if the server disconnected before its answer began. It usually closed a kept-alive connection, for
+        example by restarting. It may have processed the first request all the same, which is harmless, since
+        completions have no side effects. An answer that breaks off later is not requested again, and the caller's time
+        limit covers both attempts.
         """
         try:
             response = await self._begun(sending)
         except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
             response = await self._begun(sending)
         try:
-            return response.status_code, await _read(response) if response.status_code == OK else b""
+            if response.status_code != OK:
+                return response.status_code, b""
+            # raw: compressed data could expand to any size
+            return OK, await body_of(response.aiter_raw(), bytes_max=ANSWER_BYTES_MAX)
         finally:
             await response.aclose()
 
@@ -222,21 +227,11 @@ class OpenAiChatModel:
         return await self._client.send(request, stream=True)
 
 
-async def _read(response: httpx.Response) -> bytes:
-    """The whole body, or a little more than the limit."""
-    answer = bytearray()
-    async for piece in response.aiter_raw():  # raw: compressed data could expand to any size
-        answer += piece
-        if len(answer) > ANSWER_BYTES_MAX:
-            break
-    return bytes(answer)
-
-
-def _completion_of(status: int, answer: bytes) -> tuple[Completion, _Usage]:
+def _completion_of(status: int, answer: bytes | None) -> tuple[Completion, _Usage]:
     """The completion of a response. Raises `Unusable`."""
     if status != OK:
         raise Unusable(PART, f"it answered {status}")
-    if len(answer) > ANSWER_BYTES_MAX:
+    if answer is None:
         raise Unusable(PART, f"an answer of more than {ANSWER_BYTES_MAX} bytes")
     try:
         read = msgspec.json.decode(answer, type=_Answer)

@@ -10,7 +10,6 @@ import asyncio
 import base64
 import binascii
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Self
@@ -123,17 +122,12 @@ class OpenAiEmbedder:
 
     async def _urgently(self, texts: list[str], *, as_query: bool) -> Vector:
         self._breaker.admit(asyncio.get_running_loop().time())
-        with self._room_for(texts):
-            return await self._ask(texts, seconds=self._server.urgent_seconds, as_query=as_query)
-
-    @contextmanager
-    def _room_for(self, texts: list[str]) -> Iterator[None]:
         if self._urgent_in_flight >= self._server.urgent_in_flight_max:
             self._metrics.embed_shed.inc(len(texts))
             raise Unavailable(PART, f"{self._urgent_in_flight} calls are already under way")
         self._urgent_in_flight += 1
         try:
-            yield
+            return await self._ask(texts, seconds=self._server.urgent_seconds, as_query=as_query)
         finally:
             self._urgent_in_flight -= 1
 

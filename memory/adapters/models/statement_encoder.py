@@ -68,9 +68,9 @@ class Head:
 class OnnxStatementEncoder:
     """`memory.learn.reading.trained.StatementEncoder`. Thread-safe."""
 
-    def __init__(self, folder: Path, *, threads: int = 1) -> None:
+    def __init__(self, folder: Path) -> None:
         """`folder`: from `reader_weights.prepared`."""
-        self._session = cpu_session(folder / "encoder.onnx", threads=threads)
+        self._session = cpu_session(folder / "encoder.onnx")
         card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
         self.version: str = card["version"]
         base = folder.with_name(card["base"])
@@ -187,7 +187,8 @@ def _mean(tokens: Floats) -> Floats:
 def _clauses(shares: Floats, offsets: Sequence[tuple[int, int]], text: str) -> list[tuple[int, int]]:
     """First and stop of the tokens of each clause, in whole words. `shares`: of `CLAUSE_MARKS`, shape `(tokens, 3)`.
 
-    Words that begin none continue the one before, with what stands between. One of hardly any letters is no fact.
+    Words that begin none continue the one before, with what stands between. One of hardly any letters is no fact, and
+    as many that are left at the end belong to the last.
     """
     found: list[tuple[int, int]] = []
     words = _words(offsets, text)
@@ -203,6 +204,10 @@ def _clauses(shares: Floats, offsets: Sequence[tuple[int, int]], text: str) -> l
     if len(found) > 1 and not _says_something(text, offsets, found[-1]):
         last = found.pop()
         found[-1] = (found[-1][0], last[1])
+    if found:
+        left = [word for word in words if word[0] >= found[-1][1] and text[offsets[word[0]][0]].isalnum()]
+        if left and not _says_something(text, offsets, (left[0][0], left[-1][1])):
+            found[-1] = (found[-1][0], left[-1][1])
     return [clause for clause in found if _says_something(text, offsets, clause)]
 
 

@@ -223,7 +223,7 @@ class UpstreamModels:
 
 async def _decoded(response: aiohttp.ClientResponse, kind: type[Answer]) -> Answer | None:
     """The body, as far as the limit, as a value of this type; None if it is none."""
-    body = await body_of(response, bytes_max=ANSWER_BYTES_MAX)
+    body = await body_of(response.content.iter_any(), bytes_max=ANSWER_BYTES_MAX)
     if body is None:
         return None
     try:

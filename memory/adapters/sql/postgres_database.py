@@ -196,7 +196,7 @@ class PostgresDatabase(SqlDatabase):
 
     async def read_now(self, job: Job[Result]) -> Result:
         """Without a transaction around it."""
-        return await self._submit(self._read_now, job)
+        return await self._submit(self._without_a_change, job)
 
     async def server_time(self) -> float:
         def now(connection: Connection) -> float:
@@ -205,7 +205,7 @@ class PostgresDatabase(SqlDatabase):
             assert row is not None, "a SELECT without FROM gives one row"
             return float(row[0])
 
-        return await self._submit(self._read_now, now)
+        return await self._submit(self._without_a_change, now)
 
     async def _submit(self, run: Callable[[Job[Result]], Result], job: Job[Result]) -> Result:
         if self._readers is None:
@@ -262,9 +262,6 @@ class PostgresDatabase(SqlDatabase):
 
     def _read(self, job: Job[Result]) -> Result:
         return self._without_a_change(lambda connection: _in_transaction(connection, READING, job))
-
-    def _read_now(self, job: Job[Result]) -> Result:
-        return self._without_a_change(job)
 
     def _without_a_change(self, job: Callable[[PostgresConnection], Result]) -> Result:
         """Once more where the connection was one that the server had closed meanwhile."""

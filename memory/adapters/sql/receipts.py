@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from memory.adapters.pages import paged
 from memory.adapters.sql.database import IN_PASSING_SECONDS, DatedOnDatabase, OnDatabase, SqlDatabase, reads, writes
 from memory.adapters.sql.erased_users import was_erased_since
 from memory.adapters.sql.statements import Connection, statements
@@ -27,7 +28,7 @@ from memory.chat.token_estimate import estimated_tokens
 from memory.errors import BadInput
 from memory.model import Receipt
 from memory.model.arms import ARM, CORRECTIONS, NOTE_TOKENS, REPEATED_FACTS, Arm, ComparedTurn
-from memory.ports import Clock, ReceiptPage
+from memory.ports import Clock, Page
 from memory.settings import ReceiptSettings
 
 SQL = statements("receipts")
@@ -79,7 +80,7 @@ class SqlReceipts(DatedOnDatabase):
     @reads
     def page(
         self, connection: Connection, user_id: str, *, memory_id: str = "", limit: int, cursor: str = ""
-    ) -> ReceiptPage:
+    ) -> Page[Receipt]:
         def read(before: int) -> list[tuple[int, bytes]]:
             return SQL.receipts_of_user(
                 connection, user_id=user_id, before=before, expired=self._expired, limit=READ_AT_ONCE
@@ -90,7 +91,7 @@ class SqlReceipts(DatedOnDatabase):
         return _page(bodies, limit, lambda receipt: not memory_id or _held(receipt, memory_id))
 
     @reads
-    def page_of_all(self, connection: Connection, *, limit: int, cursor: str = "") -> ReceiptPage:
+    def page_of_all(self, connection: Connection, *, limit: int, cursor: str = "") -> Page[Receipt]:
         before = _before(cursor)
         rows = SQL.receipts_of_all(connection, before=before, expired=self._expired, limit=limit + 1).fetchall()
         return _page(rows, limit, lambda _: True)
@@ -177,11 +178,11 @@ def _read_on(read: Callable[[int], list[tuple[int, bytes]]], before: int) -> Ite
         before = rows[-1][0]
 
 
-def _page(rows: Iterable[tuple[int, bytes]], limit: int, is_wanted: Callable[[Receipt], bool]) -> ReceiptPage:
+def _page(rows: Iterable[tuple[int, bytes]], limit: int, is_wanted: Callable[[Receipt], bool]) -> Page[Receipt]:
     decoded = ((number, _RECEIPT.decode(body)) for number, body in rows)
     found = list(itertools.islice(((number, one) for number, one in decoded if is_wanted(one)), limit + 1))
     shown = found[:limit]
-    return ReceiptPage(tuple(one for _, one in shown), str(shown[-1][0]) if len(found) > limit else "")
+    return Page(tuple(one for _, one in shown), str(shown[-1][0]) if len(found) > limit else "")
 
 
 PAGE_TURNS = 500
@@ -192,24 +193,18 @@ class SqlHoldoutRecord(OnDatabase):
     """Recorded turns with the arms in their receipts. Read a page at a time: the record of all users may be large."""
 
     async def turns(self, *, since: float) -> AsyncIterator[ComparedTurn]:
-        after = 0
-        while page := await self._page(after=after, since=since):
-            for _, turn in page:
-                if turn is not None:
-                    yield turn
-            after = page[-1][0]
+        async for turn in paged(partial(self._page, since), size=PAGE_TURNS):
+            if turn is not None:
+                yield turn
 
     @reads
-    def _page(self, connection: Connection, *, after: int, since: float) -> list[tuple[int, ComparedTurn | None]]:
+    def _page(self, connection: Connection, since: float, after: int) -> list[tuple[int, ComparedTurn | None]]:
         """None for a turn whose receipt is gone."""
         rows = SQL.turns_with_receipts(connection, after=after, since=since, page_turns=PAGE_TURNS).fetchall()
         found: list[tuple[int, ComparedTurn | None]] = []
         for seq, user_id, session_id, said_at, answer, receipt_id in rows:
-            receipt = SQL.body_left(connection, user_id=user_id, receipt_id=to_text(receipt_id)).fetchone()
-            if receipt is None:
-                found.append((seq, None))
-                continue
-            turn = _compared(user_id, session_id, said_at, to_text(answer), _RECEIPT.decode(receipt[0]))
+            left = SQL.body_left.value(connection, _RECEIPT.decode, user_id=user_id, receipt_id=to_text(receipt_id))
+            turn = None if left is None else _compared(user_id, session_id, said_at, to_text(answer), left)
             found.append((seq, turn))
         return found
 

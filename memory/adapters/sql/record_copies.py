@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias, TypeVar
 
+from memory.adapters.pages import paged
 from memory.adapters.sql import known_exchanges, recorded_messages
-from memory.adapters.sql.database import DatedOnDatabase, reading, writes
+from memory.adapters.sql.database import DatedOnDatabase, reading, reads, writes
 from memory.adapters.sql.recorded_rows import message_of
 from memory.adapters.sql.statements import Connection, listed, statements
 from memory.adapters.sql.turns_queue import TAUGHT, insert_turn
@@ -23,10 +23,6 @@ SQL = statements("record_copies")
 PAGE_ROWS = 50  # of at most 2 MiB each
 _LEARNING = {"learnt": Learning.LEARNT, "open": Learning.DUE, "ready": Learning.DUE, "window": Learning.DUE}
 
-Row = TypeVar("Row")
-_Page: TypeAlias = Callable[[str, int, Connection], Sequence[tuple[int, Row]]]
-"""The next rows of a user after a position, each with its own."""
-
 
 def own_turns(connection: Connection, user_id: str, turn_ids: Collection[str]) -> frozenset[str]:
     return frozenset(SQL.turns_among.column(connection, user_id=user_id, turn_ids=listed(sorted(turn_ids))))
@@ -34,25 +30,28 @@ def own_turns(connection: Connection, user_id: str, turn_ids: Collection[str]) -
 
 class SqlRecordCopies(DatedOnDatabase):
     def turns(self, user_id: str) -> AsyncIterator[TurnCopy]:
-        return self._paged(_turns, user_id)
+        return paged(partial(self._turns, user_id), size=PAGE_ROWS)
 
     def messages(self, user_id: str) -> AsyncIterator[RecordedMessage]:
-        return self._paged(_messages, user_id)
+        return paged(partial(self._messages, user_id), size=PAGE_ROWS)
 
-    async def _paged(self, page: _Page[Row], user_id: str) -> AsyncIterator[Row]:
-        after, is_last = 0, False
-        while not is_last:
-            rows = await self._database.read(partial(page, user_id, after))
-            for position, row in rows:
-                after = position
-                yield row
-            is_last = len(rows) < PAGE_ROWS
+    @reads
+    def _turns(self, connection: Connection, user_id: str, after: int) -> list[tuple[int, TurnCopy]]:
+        rows = SQL.turns_after(connection, user_id=user_id, after=after, page_rows=PAGE_ROWS)
+        return [
+            (row[0], TurnCopy(_plain_turn(turn_of(tuple(row))), _LEARNING.get(stage, Learning.NEVER), not is_left_out))
+            for stage, is_left_out, *row in rows
+        ]
+
+    @reads
+    def _messages(self, connection: Connection, user_id: str, after: int) -> list[tuple[int, RecordedMessage]]:
+        rows = SQL.messages_after(connection, user_id=user_id, after=after, page_rows=PAGE_ROWS)
+        return [(row[-1], _plain_message(message_of(row))) for row in rows]
 
     @writes
     def add_turns(self, connection: Connection, user_id: str, copies: Sequence[TurnCopy]) -> int:
         now = self._clock()
-        own = (replace(copy, turn=_owned_turn(copy.turn, user_id)) for copy in copies)
-        return sum(_add_turn(connection, copy, now) for copy in own)
+        return sum(_add_turn(connection, copy, user_id, now) for copy in copies)
 
     own_turns = reading(own_turns)
 
@@ -62,23 +61,9 @@ class SqlRecordCopies(DatedOnDatabase):
         return recorded_messages.add(connection, user_id, placed, now=self._clock())
 
 
-def _turns(user_id: str, after: int, connection: Connection) -> list[tuple[int, TurnCopy]]:
-    rows = SQL.turns_after(connection, user_id=user_id, after=after, page_rows=PAGE_ROWS)
-    return [
-        (row[0], TurnCopy(_plain_turn(turn_of(tuple(row))), _LEARNING.get(stage, Learning.NEVER), not is_left_out))
-        for stage, is_left_out, *row in rows
-    ]
-
-
-def _messages(user_id: str, after: int, connection: Connection) -> list[tuple[int, RecordedMessage]]:
-    rows = SQL.messages_after(connection, user_id=user_id, after=after, page_rows=PAGE_ROWS)
-    return [(row[-1], _plain_message(message_of(row))) for row in rows]
-
-
-def _add_turn(connection: Connection, copy: TurnCopy, now: float) -> bool:
-    user_id = copy.turn.scope.user_id
-    turn = replace(copy.turn, id=copied_turn_id(user_id, copy.turn.id))
-    ids = (copy.turn.id, turn.id)
+def _add_turn(connection: Connection, copy: TurnCopy, user_id: str, now: float) -> bool:
+    ids = (copy.turn.id, copied_turn_id(user_id, copy.turn.id))
+    turn = replace(copy.turn, id=ids[1], scope=replace(copy.turn.scope, user_id=user_id), receipt_id="")
     if own_turns(connection, user_id, ids):
         return False
     if any(known_exchanges.was_recorded(connection, replace(turn, id=one)) for one in ids):
@@ -128,7 +113,3 @@ def _plain_message(message: RecordedMessage) -> RecordedMessage:
         source=replace(message.source, name=well_formed(message.source.name)),
         target=replace(message.target, name=well_formed(message.target.name)),
     )
-
-
-def _owned_turn(turn: Turn, user_id: str) -> Turn:
-    return replace(turn, scope=replace(turn.scope, user_id=user_id), receipt_id="")

@@ -290,7 +290,7 @@ class SqlRecordedMessages(DatedOnDatabase):
         """The ids of all but the last `keep_last` messages, of those that `admits` accepts."""
         where = MessageFilter(trimming.user_id, trimming.conversation_id)
         pages = all_pages(lambda cursor: self.page(where, limit=PAGE_MESSAGES, cursor=cursor))
-        found = [(message.id, admits(message)) async for page in pages for message in page.messages]
+        found = [(message.id, admits(message)) async for page in pages for message in page.items]
         older = found[: max(0, len(found) - trimming.keep_last)]
         return [message_id for message_id, is_admitted in older if is_admitted]
 

@@ -24,7 +24,7 @@ from memory.model.recorded import (
     messages_of_turn,
     part_of,
 )
-from memory.ports import MessagePage, SessionPage
+from memory.ports import Page
 
 SQL = statements("recorded_rows")
 
@@ -48,7 +48,7 @@ class StoredPart:
 
 def page(
     connection: Connection, where: MessageFilter, *, limit: int, cursor: str = "", bytes_max: int = EXAMINED_BYTES_MAX
-) -> MessagePage:
+) -> Page[RecordedMessage]:
     """At least one part is examined, whatever its size."""
     after = _read_cursor(cursor)
     units = _units(connection, where, after)
@@ -56,16 +56,16 @@ def page(
     examined, last = 0, after
     for unit in units:
         if examined and examined + unit.size > bytes_max:
-            return MessagePage(tuple(found), _write_cursor(last))
+            return Page(tuple(found), _write_cursor(last))
         examined += unit.size
         for message in _messages_in(connection, unit):
             if message.position <= after or not _admits(where, message):
                 continue
             if len(found) == limit:
-                return MessagePage(tuple(found), _write_cursor(found[-1].position))
+                return Page(tuple(found), _write_cursor(found[-1].position))
             found.append(message)
         last = unit.last
-    return MessagePage(tuple(found), _write_cursor(last) if len(units) == UNITS_MAX else "")
+    return Page(tuple(found), _write_cursor(last) if len(units) == UNITS_MAX else "")
 
 
 def _admits(where: MessageFilter, message: RecordedMessage) -> bool:
@@ -157,12 +157,12 @@ def _read_cursor(cursor: str) -> Position:
 # Sessions
 
 
-def sessions(connection: Connection, user_id: str, *, limit: int, cursor: str = "") -> SessionPage:
+def sessions(connection: Connection, user_id: str, *, limit: int, cursor: str = "") -> Page[Session]:
     """One page, the latest active first. The cost grows with the number of the user's turns, not with their texts."""
     found = _sessions(connection, user_id, None)
     shown, next_cursor = pages.cut([(one.last_at, one.id) for one in found.values()], limit=limit, cursor=cursor)
     titled = (_titled(connection, user_id, found[session_id]) for _, session_id in shown)
-    return SessionPage(tuple(titled), next_cursor)
+    return Page(tuple(titled), next_cursor)
 
 
 def session(connection: Connection, user_id: str, conversation_id: str) -> Session | None:
@@ -194,7 +194,7 @@ def _sessions(connection: Connection, user_id: str, only: str | None) -> Mapping
 
 def _titled(connection: Connection, user_id: str, session: Session) -> Session:
     first = page(connection, MessageFilter(user_id, session.id), limit=TITLE_MESSAGES, bytes_max=TITLE_BYTES_MAX)
-    return replace(session, title=_title_of(first.messages))
+    return replace(session, title=_title_of(first.items))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ def abandoned(connection: Connection, user_id: str, conversation_id: str, *, lim
             places.get(first.parent_id) if first.parent_id else 0,
             tuple(turn_ids),
             first.said_at,
-            _title_of_turn(connection, first.seq),
+            _title_of(_parts(SQL.turn_at(connection, row=first.seq).fetchone())),
         )
         for first, turn_ids in _branches(rows)[-limit:]
     ]
@@ -241,10 +241,6 @@ def _branches(rows: Sequence[_BranchRow]) -> list[tuple[_BranchRow, list[str]]]:
         turns.append(row.turn_id)
         held_by[row.turn_id] = turns
     return branches
-
-
-def _title_of_turn(connection: Connection, seq: int) -> str:
-    return _title_of(_parts(SQL.turn_at(connection, row=seq).fetchone()))
 
 
 def _title_of(messages: Sequence[RecordedMessage]) -> str:

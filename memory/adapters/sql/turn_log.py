@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass
 from functools import partial
 
+from memory.adapters.pages import paged
 from memory.adapters.sql import branch_positions, ledger, turn_effects, turns_queue, turns_upkeep
 from memory.adapters.sql.conversation_trees import SqlConversationTrees
 from memory.adapters.sql.database import DatedOnDatabase, SqlDatabase, reading, reads, writes, writing
@@ -165,14 +166,8 @@ class SqlTurnLog(DatedOnDatabase):
 
     # The record
 
-    async def turns(self, user_id: str, *, session_id: str = "") -> AsyncIterator[Turn]:
-        seq = 0
-        while True:
-            seq, page = await self._page(user_id, session_id, after=seq)
-            for turn in page:
-                yield turn
-            if len(page) < PAGE_TURNS:
-                return
+    def turns(self, user_id: str, *, session_id: str = "") -> AsyncIterator[Turn]:
+        return paged(partial(self._page, user_id, session_id), size=PAGE_TURNS)
 
     context = reading(turns_upkeep.context)
     failed_turns = reading(turns_upkeep.failed_turns)
@@ -181,11 +176,9 @@ class SqlTurnLog(DatedOnDatabase):
     withdraw = writing(turns_upkeep.withdraw)
 
     @reads
-    def _page(self, connection: Connection, user_id: str, session_id: str, *, after: int) -> tuple[int, list[Turn]]:
-        rows = SQL.turns_after(
-            connection, user_id=user_id, after=after, session_id=session_id, page_turns=PAGE_TURNS
-        ).fetchall()
-        return (int(rows[-1][0]) if rows else after), [turn_of(row) for row in rows]
+    def _page(self, connection: Connection, user_id: str, session_id: str, after: int) -> list[tuple[int, Turn]]:
+        rows = SQL.turns_after(connection, user_id=user_id, after=after, session_id=session_id, page_turns=PAGE_TURNS)
+        return [(row[0], turn_of(row)) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,7 +224,3 @@ def move_to_dead_letters(connection: Connection, lease: Lease, *, now: float, re
 def assert_held(connection: Connection, lease: Lease) -> None:
     if not SQL.held_lease.exists(connection, window_id=lease.window_id, token=lease.token):
         raise Conflict("the lease is no longer ours")
-
-
-def turn_ids_of(connection: Connection, window_id: str) -> tuple[str, ...]:
-    return tuple(SQL.ids_of_window.column(connection, window_id=window_id))

@@ -94,9 +94,6 @@ WHERE id = :window_id;
 -- name: held_lease
 SELECT 1 FROM windows WHERE id = :window_id AND state = 'leased' AND token = :token;
 
--- name: ids_of_window
-SELECT id FROM turns WHERE stage = 'window' AND window_id = :window_id ORDER BY seq;
-
 -- name: shrink_session
 UPDATE ready_sessions SET turns = turns - :turns, bytes = bytes - :size, first_seq = :first_seq,
     first_finished_at = :first_finished_at

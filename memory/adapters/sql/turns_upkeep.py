@@ -21,7 +21,6 @@ from memory.adapters.sql.turns_queue import (
     make_ready,
     make_window,
     recount_session,
-    turn_ids_of,
     window_id_of,
 )
 from memory.adapters.sql.turns_rows import fitting, turn_of
@@ -59,11 +58,11 @@ def make_unknown(connection: Connection, *, now: float, owner: str = "", opened_
 
 
 def dead_letters(connection: Connection, *, limit: int) -> list[DeadLetter]:
-    rows = SQL.given_up_windows(connection, limit=limit).fetchall()
-    return [
-        DeadLetter(window_id, user_id, session_id, turn_ids_of(connection, window_id), reason, buried_at, attempts)
-        for window_id, user_id, session_id, reason, buried_at, attempts in rows
-    ]
+    found = []
+    for window_id, user_id, session_id, *others in SQL.given_up_windows(connection, limit=limit).fetchall():
+        turn_ids = tuple(SQL.ids_of_window.column(connection, window_id=window_id))
+        found.append(DeadLetter(window_id, user_id, session_id, turn_ids, *others))
+    return found
 
 
 def replay(connection: Connection, window_ids: Collection[str]) -> int:
@@ -229,7 +228,9 @@ class _Sheddable:
 
 def shed(connection: Connection, *, now: float, keep: int, window_turns: int) -> int:
     """Reads a few numbers of every ready turn if the queue is too long, otherwise two sums."""
-    surplus = waiting(connection) - keep
+    (ready,) = SQL.count_ready(connection).fetchone()
+    (begun,) = SQL.count_in_windows(connection).fetchone()
+    surplus = int(ready + begun) - keep  # of finished turns that are neither learnt nor given up
     if surplus <= 0:
         return 0
     taken = 0
@@ -240,13 +241,6 @@ def shed(connection: Connection, *, now: float, keep: int, window_turns: int) ->
         SQL.shed_window(connection, now=now, shed_reason=SHED_REASON, window_id=window_id)
         taken += len(window.turns)
     return taken
-
-
-def waiting(connection: Connection) -> int:
-    """Finished turns that are neither learnt nor given up."""
-    (ready,) = SQL.count_ready(connection).fetchone()
-    (begun,) = SQL.count_in_windows(connection).fetchone()
-    return int(ready + begun)
 
 
 def _sheddable(connection: Connection, window_turns: int) -> Iterator[_Sheddable]:

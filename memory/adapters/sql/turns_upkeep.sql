@@ -16,6 +16,9 @@ UPDATE windows SET due_at = least(due_at, :now) WHERE state = 'leased' AND owner
 SELECT id, user_id, session_id, reason, buried_at, attempt + outages FROM windows
 WHERE state IN ('dead', 'shed') ORDER BY buried_at, first_seq LIMIT :limit;
 
+-- name: ids_of_window
+SELECT id FROM turns WHERE stage = 'window' AND window_id = :window_id ORDER BY seq;
+
 -- name: replay_windows
 UPDATE windows
 SET state = 'waiting', due_at = 0, attempt = 0, outages = 0, outage_since = NULL, buried_at = NULL

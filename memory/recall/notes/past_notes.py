@@ -16,7 +16,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from memory.chat.completions import ChatRequest, message_bytes
+from memory.chat.completions import ChatRequest
 from memory.chat.token_estimate import answer_limit, estimated_prompt
 from memory.model import (
     CHAT_BYTES_MAX,
@@ -138,7 +138,7 @@ def note_keys(scope: Scope, request: ChatRequest) -> dict[int, str]:
     owner = "\x1f".join((scope.user_id, scope.project_id, scope.agent_id))
     chain = hashlib.blake2b(owner.encode(), digest_size=KEY_BYTES)
     keys: dict[int, str] = {}
-    for index, sent in enumerate(message_bytes(request)):
+    for index, sent in enumerate(request.shape.message_bytes(request)):
         chain.update(len(sent).to_bytes(8, "big"))
         chain.update(sent)
         if request.conversation.messages[index].role == Role.USER:

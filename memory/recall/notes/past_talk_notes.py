@@ -49,9 +49,6 @@ class PastTalk:
     summaries: tuple[SessionSummary, ...] = ()
     silent: str | None = None  # the dates, if it is one, of a time that the question names, in which nothing was said
 
-    def __bool__(self) -> bool:
-        return bool(self.passages or self.summaries or self.silent is not None)
-
 
 def reserved_for(past: PastTalk, carried: CarriedNotes, *, budget: int, tokens: Tokens) -> int:
     """The tokens of a new note that memories leave to the assistant's words."""

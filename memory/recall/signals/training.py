@@ -37,8 +37,9 @@ class ClassifierTraining(Generic[T]):
         return self._classifier
 
     async def run(self) -> None:
-        """Load it, or embed the phrases and train (about ten seconds). Raises `Unavailable`; may be repeated."""
-        self._classifier = await asyncio.to_thread(self._shipped)
+        """Load it once, or embed the phrases and train (about ten seconds). Raises `Unavailable`; may be repeated."""
+        if self._classifier is None:
+            self._classifier = await asyncio.to_thread(self._shipped)
         if self._classifier is not None:
             return
         phrases = self._phrases()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
@@ -86,13 +87,13 @@ async def test_a_part_that_is_not_there_or_says_nothing_does_not_work(
         assert await probes.accepts_connections(host, port)
         monkeypatch.setattr(probes, "PROBE_SECONDS", 0.2)
         assert not await probes.filter_serves(f"unix:{tmp_path}/nobody.sock")
-        assert await probes.seen_listener((host, port)) is ListenerSign.IS_SILENT
+        assert await asyncio.to_thread(probes.seen_listener, (host, port)) is ListenerSign.IS_SILENT
         assert not await probes.answers_http((host, port), "/health")
         assert not await probes.milvus_answers(f"http://{host}:{port}")
         assert not await probes.envoy_sees_all((host, port), endpoints_of=frozenset())
         assert await probes.active_requests((host, port)) == 0
     assert not await probes.accepts_connections(host, port)
-    assert await probes.seen_listener((host, port)) is ListenerSign.REFUSES
+    assert await asyncio.to_thread(probes.seen_listener, (host, port)) is ListenerSign.REFUSES
     assert not await probes.milvus_answers(f"http://{host}:{port}")
 
 
@@ -102,7 +103,7 @@ async def test_a_part_that_says_it_is_unwell_does_not_work() -> None:
 
     with served(Starlette(routes=[Route("/health", unwell)])) as port:
         assert not await probes.answers_http(("127.0.0.1", port), "/health")
-        assert await probes.seen_listener(("127.0.0.1", port)) is ListenerSign.LIVES
+        assert await asyncio.to_thread(probes.seen_listener, ("127.0.0.1", port)) is ListenerSign.LIVES
 
 
 LIVES, REFUSES, SILENT = ListenerSign.LIVES, ListenerSign.REFUSES, ListenerSign.IS_SILENT

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memory.chat.completions import ChatRequest, insert_notes, message_bytes, read_chat_request
+from memory.chat.completions import ChatRequest, insert_notes, read_chat_request
 from memory.chat.history import clean_cuts
 from memory.chat.messages import MESSAGES
 from memory.chat.token_estimate import IMAGE_TOKENS, estimated_prompt
@@ -118,7 +118,6 @@ def test_the_system_prompt_is_the_first_message(system: Any, messages: list[Mess
 def test_what_the_api_does_not_describe_is_no_conversation_and_is_stripped_all_the_same(body: dict[str, Any]) -> None:
     request = asked({"memory_context": {"user_id": "ann"}, **body})
     assert request.conversation is None
-    assert message_bytes(request) == []
     assert json.loads(insert_notes(request, ())) == body
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memory.chat.api_shape import Chain
-from memory.chat.completions import ChatRequest, insert_notes, message_bytes, read_chat_request
+from memory.chat.completions import ChatRequest, insert_notes, read_chat_request
 from memory.chat.responses import BESIDE, RESPONSES
 from memory.model import Message, Note, Placement, Role
 
@@ -91,7 +91,6 @@ def test_a_conversation_is_read_item_by_item(body: dict[str, Any], messages: lis
 def test_what_the_api_does_not_describe_is_no_conversation_and_is_stripped_all_the_same(body: dict[str, Any]) -> None:
     request = asked({"memory_context": {"user_id": "ann"}, **body})
     assert request.conversation is None
-    assert message_bytes(request) == []
     assert json.loads(insert_notes(request, ())) == body
 
 
@@ -177,7 +176,8 @@ def test_with_placement_system_notes_go_to_the_end_of_the_instructions(
 
 
 def keys(body: dict[str, Any]) -> list[bytes]:
-    return [bytes(one) for one in message_bytes(asked(body))]
+    request = asked(body)
+    return [bytes(one) for one in request.shape.message_bytes(request)]
 
 
 def test_a_string_and_its_item_are_one_and_so_are_an_answer_s_ways_home() -> None:

@@ -129,7 +129,7 @@ def test_a_report_is_kept_for_the_operator_page_under_its_name(tmp_path: Path) -
 async def kept_in(folder: Path) -> list[EvaluationReport]:
     """Newest first."""
     reports = FolderOfReports(folder)
-    found = [await reports.get(head.name) for head in (await reports.page(limit=10)).heads]
+    found = [await reports.get(head.name) for head in (await reports.page(limit=10)).items]
     return [one for one in found if one is not None]
 
 

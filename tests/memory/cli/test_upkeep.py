@@ -55,7 +55,7 @@ class Place:
     async def _statuses(self) -> dict[str, str]:
         async with self.store() as store:
             pages = [await store.page(MemoryFilter(user, status=None), limit=50, cursor="") for user in STORED]
-        return {one.id: one.status.value for page in pages for one in page.memories}
+        return {one.id: one.status.value for page in pages for one in page.items}
 
     def store(self) -> MilvusStore:
         address = MilvusAddress(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from absent_stores import memory_bank
 from learning_parts import Bench, Faults, Killed
 from plain_reader import PlainReader
 from suspensions import EVERY, crash_points
@@ -20,7 +21,6 @@ from turn_logs import START, Process, sqlite_deployment
 from memory.errors import Conflict, Unavailable
 from memory.learn.worker import WorkerSettings
 from memory.model import Role
-from memory.ports import MemoryBank
 from memory.service.requests import Intake
 from memory.service.service_parts import ServiceParts
 from memory.service.shared_projects import SharedProjects
@@ -50,7 +50,7 @@ class ErasedAt(Faults):
 
 
 def erasures(bench: Bench, process: Process) -> UserErasures:
-    bank = MemoryBank(bench.store, process.ledger, bench.embedder)
+    bank = memory_bank(bench.store, process.ledger, bench.embedder)
     intake = Intake(bench.deployment.clock, lambda: "e1", str, counted_tokens())
     parts = ServiceParts(bank, process.log, process.stores, intake)
     return UserErasures(parts, SharedProjects(parts))

@@ -98,7 +98,7 @@ async def fallen(folder: Path, store: MemoryStore, *, crowd: Sequence[str], has_
             await bench.tell(process, said, session=f"s{number}")
             await bench.worker(process, reader=PlainReader(moves((OLD[2], SAID[2]), (OLD[3], SAID[3])))).work_off()
             page = await store.page(MemoryFilter("ann", status=MemoryStatus.SUPERSEDED), limit=100, cursor="")
-            now = {memory.content for memory in page.memories}
+            now = {memory.content for memory in page.items}
             found.append(sorted(now - known))
             known |= now
     return found

@@ -165,7 +165,7 @@ async def remove(process: Process, way: str, turn_id: str) -> None:
             await record.delete_turns("ann", [turn_id])
         case "the message is deleted":
             page = await record.page(MessageFilter("ann", "s1"), limit=1)
-            assert await record.delete_message("ann", page.messages[0].id)
+            assert await record.delete_message("ann", page.items[0].id)
         case "the session is trimmed":
             await record.trim(Trimming("ann", "s1", keep_last=2))
         case "the turn expires":

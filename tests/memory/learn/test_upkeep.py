@@ -15,7 +15,7 @@ from typing import Any
 import memory_rows
 import numpy as np
 import pytest
-from absent_stores import request_stores
+from absent_stores import memory_bank, request_stores
 from hashing_embedder import HashingEmbedder
 from learning_parts import Faults, Killed
 from note_lookup import notes_of
@@ -35,7 +35,7 @@ from memory.learn.reflection import Reflector
 from memory.learn.retention import DAY, RetentionReason, RetentionRules
 from memory.learn.upkeep import ROWS_PER_WRITE, Upkeep, UpkeepLoop, UpkeepTask
 from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, PastNote, Trust
-from memory.ports import MemoryBank, MemoryFilter, MemoryStore, StatementReader
+from memory.ports import MemoryFilter, MemoryStore, StatementReader
 from memory.runtime.metrics import Metrics
 from memory.runtime.tracing import Telemetry
 
@@ -61,7 +61,7 @@ class World:
     def upkeep(self, rules: RetentionRules | None = None, *, faults: Faults | None = None) -> Upkeep:
         through = (faults or Faults()).around
         return Upkeep(
-            memories=MemoryBank(through(self.store), through(self.ledger), EMBEDDER),
+            memories=memory_bank(through(self.store), through(self.ledger), EMBEDDER),
             stores=request_stores(through(self.notes), self.receipts, through(self.usage_counts)),
             telemetry=Telemetry(lambda: NOW, self.metrics),
             rules=rules or RetentionRules(),

@@ -117,7 +117,9 @@ async def test_a_worker_summarises_sessions_that_are_over_and_deletes_what_the_r
         await learnt(parts, *BOAT)
         parts.telemetry.clock.now += 3 * 3600  # type: ignore[attr-defined]
         now, log = entrypoints.SYSTEM_CLOCK(), parts.state.turn_log
-        await log.append(Turn("fresh", Scope("bob"), now, (Message("user", "Hi."),), TurnStatus.CLOSED))
+        await log.append(
+            Turn("fresh", Scope("bob", session_id="s2"), now, (Message("user", "Hi."),), TurnStatus.CLOSED)
+        )
         until = asyncio.Event()
         async with (
             open_file_rewriter(parts) as rewriter,

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from absent_stores import request_stores
+from absent_stores import memory_bank, request_stores
 from recall_rig import KAYAK, NOW, SETTINGS, Rig, request_with, rigged
 from token_counts import counted_tokens
 
 from memory.chat.completions import ChatRequest, insert_notes, read_chat_request
 from memory.chat.responses import RESPONSES
 from memory.model import ChainLink, Memory, Note, Placement, RecallStatus, Scope
-from memory.ports import MemoryBank
 from memory.recall.notes.past_notes import note_keys
 from memory.recall.notes.profile_notes import ProfileUse
 from memory.recall.pipeline import RecallOutcome
@@ -62,7 +61,7 @@ async def told(rig: Rig, *memories: Memory) -> None:
 
 
 async def build(rig: Rig) -> None:
-    bank = MemoryBank(rig.store, rig.ledger, rig.embedder)
+    bank = memory_bank(rig.store, rig.ledger, rig.embedder)
     builder = ProfileBuilder(memories=bank, profiles=rig.profiles, clock=lambda: NOW, tokens=TOKENS)
     assert await builder.build("u")
 
@@ -143,7 +142,7 @@ async def test_a_forgotten_memory_leaves_the_conversation_s_profile_and_the_next
     await told(rig, LEEDS)
     first = request_to(user(QUESTION))
     assert "Leeds" in prompt(first, await asked(rig, first))
-    bank = MemoryBank(rig.store, rig.ledger, rig.embedder)
+    bank = memory_bank(rig.store, rig.ledger, rig.embedder)
     stores = request_stores(rig.notes, rig.receipts, rig.usage_counts, rig.profiles)
     erasure = Erasure(memories=bank, turn_log=rig.turn_log, stores=stores, clock=lambda: NOW - 1)
     await erasure.memory("u", "m3")

@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+from prometheus_client import CollectorRegistry
 
-from memory.model import Candidate, CandidateVerdict, CarriedNote, Memory, PastNote, Placement, RecallStatus, Receipt
-from memory.recall.explanation import CANDIDATES_MAX, Findings, receipt_of
-from memory.recall.notes.past_notes import NotePlan
+from memory.model import (
+    Candidate,
+    CandidateVerdict,
+    CarriedNote,
+    Memory,
+    PastNote,
+    Placement,
+    Query,
+    RecallStatus,
+    Receipt,
+    Selection,
+)
+from memory.recall.explanation import CANDIDATES_MAX, StageResults, receipt_of
+from memory.recall.notes.past_notes import CarriedNotes, NotePlan
+from memory.recall.ranking.ranking import Ranked
+from memory.recall.stages import AskedChat, Reached, Review, Searched
+from memory.recall.withholding import NoteVerdict
+from memory.runtime.metrics import Metrics
+from memory.runtime.tracing import StageTiming
 
 PAST = PastNote("old words", ("m0",), 40)
 FRESH = PastNote("new words", ("m1", "m2"), 70)
@@ -19,11 +37,25 @@ def candidate(memory_id: str, score: float = 1.0, **parts: float) -> Candidate:
     return Candidate(Memory(memory_id, "ann", f"secret words of {memory_id}", 1, 1, 1), score, parts)
 
 
-def receipt(**fields: object) -> Receipt:
-    answered = Receipt("r", "ann", 5.0, RecallStatus.USED, "found")
-    placing = {name: fields.pop(name) for name in ("plan", "placement") if name in fields}
-    # what a test gives is checked by what comes out
-    return receipt_of(answered, Findings(**fields), **placing)  # type: ignore[arg-type]
+def receipt(
+    *,
+    plan: NotePlan,
+    placement: Placement,
+    candidates: Sequence[Candidate] = (),
+    cuts: Mapping[str, CandidateVerdict] | None = None,
+    query: str = "",
+    took: Mapping[str, float] | None = None,
+) -> Receipt:
+    """`took`: seconds, by stage."""
+    reached = Reached(Metrics(CollectorRegistry()))
+    reached.add(Query(query))
+    for stage, seconds in (took or {}).items():
+        reached.add(StageTiming(stage, 0.0, seconds))
+    searched = Searched(RecallStatus.EMPTY, "", Ranked(candidates), Selection((), 0, cuts or {}))
+    review = Review(placement, CarriedNotes({}, None, "", is_settled=False))
+    asked: AskedChat = None  # type: ignore[assignment]  # a receipt takes nothing of it
+    results = StageResults(asked, searched, review, plan, NoteVerdict(placement))
+    return receipt_of(Receipt("r", "ann", 5.0, RecallStatus.USED, "found"), results, reached, keeps_words=True)
 
 
 def test_every_candidate_has_its_scores_and_what_became_of_it() -> None:
@@ -79,8 +111,8 @@ def test_it_is_bounded_and_counts_what_it_leaves_out_but_shows_all_that_was_inje
 
 def test_values_are_plain_whatever_the_stages_computed_with() -> None:
     odd = candidate("m1", float("nan"), dense=np.float32(0.25), lexical=math.inf)  # type: ignore[arg-type]  # as numpy gives
-    placed = {"plan": PLAN, "placement": Placement.SYSTEM}
-    found = receipt(candidates=[odd], query="half \ud800", timings_ms={"rank": np.float64(1.23456)}, **placed)
+    took = {"rank": np.float64(0.00123456)}
+    found = receipt(candidates=[odd], query="half \ud800", took=took, plan=PLAN, placement=Placement.SYSTEM)
     assert found.candidates[0].score == 0.0
     assert found.candidates[0].parts == {"dense": 0.25, "lexical": 0.0}
     assert {type(value) for value in found.candidates[0].parts.values()} == {float}

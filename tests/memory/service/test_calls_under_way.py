@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from absent_stores import memory_bank
 from frozen_parts import Frozen
 from hashing_embedder import HashingEmbedder
 from library_parts import Parts, PlainSearch, library_parts
@@ -20,6 +21,7 @@ from project_members import let_in
 from prometheus_client import CollectorRegistry
 from turn_logs import START, Deployment, Process, sqlite_deployment
 
+from memory.adapters.evaluation_reports import FolderOfReports
 from memory.adapters.in_memory import InMemoryStore
 from memory.errors import Conflict, NotFound, Unavailable
 from memory.learn.retention import RetentionRules
@@ -28,11 +30,12 @@ from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, Mes
 from memory.model.memories import MemoryVisibility
 from memory.model.projects import ProjectRole
 from memory.model.recorded import MessageFilter, Party, PartyType
-from memory.ports import MemoryBank, MemoryFilter, MemoryStore
+from memory.ports import MemoryFilter, MemoryStore
 from memory.runtime.metrics import Metrics
 from memory.runtime.tracing import Telemetry
 from memory.service.conversations import NewMessage
 from memory.service.library import Library
+from memory.service.operator import OperatorSources
 from memory.service.requests import Intake, MemoryEdit, NewMemory
 from memory.service.user_writes import OptedOut
 
@@ -71,7 +74,7 @@ async def rows_of(parts: Parts, user_id: str) -> list[str]:
 
 async def seen_in_apollo(parts: Parts) -> list[str]:
     page = await parts.library.projects.memories.page("olga", "apollo", limit=10)
-    return [memory.content for memory in page.memories]
+    return [memory.content for memory in page.items]
 
 
 async def test_memories_of_an_erased_user_are_refused(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +120,7 @@ async def test_turns_and_messages_of_an_erased_user_are_refused(parts: Parts, mo
     with pytest.raises(Conflict):
         await library.conversations.add(scope, [NewMessage(user, Party(PartyType.AGENT, "a"), "I have a cat")])
     assert [turn async for turn in parts.turn_log.turns("ann")] == []
-    assert (await parts.turn_log.messages.page(MessageFilter("ann"), limit=9)).messages == ()
+    assert (await parts.turn_log.messages.page(MessageFilter("ann"), limit=9)).items == ()
 
 
 async def test_pinned_lines_of_an_erased_user_are_refused(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +189,7 @@ async def broken_off(parts: Parts, items: list[NewMemory], monkeypatch: pytest.M
         with pytest.raises(Unavailable):
             await parts.library.add(Scope("ed"), items, idempotency_key="k")
     page = await parts.library.projects.memories.page("olga", "apollo", limit=10)
-    return page.memories[0].id
+    return page.items[0].id
 
 
 async def test_a_repeated_call_brings_back_nothing_that_was_forgotten(
@@ -243,7 +246,7 @@ async def test_a_page_whose_rows_their_author_does_not_show_yet_says_how_to_go_o
     found, cursor = list[str](), ""
     for _ in range(5):
         page = await parts.library.projects.memories.page("olga", "apollo", limit=1, cursor=cursor)
-        found += [memory.content for memory in page.memories]
+        found += [memory.content for memory in page.items]
         cursor = page.next_cursor
         if not cursor:
             break
@@ -267,10 +270,11 @@ class Here:
 
     def library(self, process: Process, store: MemoryStore) -> Library:
         return Library(
-            memories=MemoryBank(store, process.ledger, EMBEDDER),
+            memories=memory_bank(store, process.ledger, EMBEDDER),
             turn_log=process.log,
             stores=process.stores,
             searcher=PlainSearch(EMBEDDER, self.store),
+            sources=OperatorSources(FolderOfReports(Path())),
             intake=Intake(self.deployment.clock, lambda: "new", str, len),
         )
 
@@ -295,7 +299,7 @@ def forget_source(here: Here, process: Process, store: MemoryStore) -> Awaitable
 
 def look_after(here: Here, process: Process, store: MemoryStore) -> Awaitable[Any]:
     telemetry = Telemetry(here.deployment.clock, Metrics(CollectorRegistry()))
-    bank = MemoryBank(store, process.ledger, EMBEDDER)
+    bank = memory_bank(store, process.ledger, EMBEDDER)
     return Upkeep(memories=bank, stores=process.stores, telemetry=telemetry, rules=RetentionRules()).run("ann")
 
 

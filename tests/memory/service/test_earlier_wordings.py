@@ -153,7 +153,7 @@ async def test_they_are_in_an_export_and_come_back_with_an_import(parts: Parts) 
             yield line
 
     assert (await parts.library.transfers.load("ann", given())).stored == 1
-    (back,) = (await parts.library.page(ANN)).memories
+    (back,) = (await parts.library.page(ANN)).items
     assert back.id != one
     assert [w.content[:6] for w in wordings_of(back)] == ["猫" * 6, "a dog"]
 

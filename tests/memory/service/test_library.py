@@ -177,7 +177,7 @@ async def test_a_page_as_of_a_time_shows_what_stood_then(parts: Parts) -> None:
     )
 
     async def ids(status: MemoryStatus | None, as_of: float | None) -> set[str]:
-        return {m.id for m in (await parts.library.page(ANN, status=status, as_of=as_of)).memories}
+        return {m.id for m in (await parts.library.page(ANN, status=status, as_of=as_of)).items}
 
     active, superseded = MemoryStatus.ACTIVE, MemoryStatus.SUPERSEDED
     assert await ids(active, 15.0) == {"munich"}
@@ -191,7 +191,7 @@ async def test_a_page_as_of_a_time_is_filled_from_many_pages_of_the_store(parts:
     await parts.put(*(memory(f"m{i:02}", created_at=i, said_at=i % 10) for i in range(40)))
     first = await parts.library.page(ANN, as_of=0.0, limit=3)
     rest = await parts.library.page(ANN, as_of=0.0, limit=3, cursor=first.next_cursor)
-    assert [m.id for m in first.memories + rest.memories] == ["m30", "m20", "m10", "m00"]
+    assert [m.id for m in first.items + rest.items] == ["m30", "m20", "m10", "m00"]
     assert rest.next_cursor == ""
 
 

@@ -179,7 +179,7 @@ def away(memory_id: str, why: RetentionReason = RetentionReason.QUOTA, **details
 
 async def ids(parts: Parts, status: MemoryStatus | None) -> set[str]:
     page = await parts.library.page(Scope("ann"), status=status)
-    return {one.id for one in page.memories}
+    return {one.id for one in page.items}
 
 
 async def test_what_is_put_away_is_listed_counted_and_brought_back(parts: Parts) -> None:
@@ -188,7 +188,7 @@ async def test_what_is_put_away_is_listed_counted_and_brought_back(parts: Parts)
     assert await ids(parts, MemoryStatus.ARCHIVED) == {"gone"}
     assert await ids(parts, None) == {"here", "gone"}
     then = await parts.library.page(Scope("ann"), as_of=NOW + 1)
-    assert [one.id for one in then.memories] == ["here"], "a look back never shows it as active"
+    assert [one.id for one in then.items] == ["here"], "a look back never shows it as active"
     stats = await parts.library.stats("ann")
     assert (stats.active, stats.superseded, stats.archived) == (1, 0, 1)
     before = (await parts.ledger.revision("ann")).number

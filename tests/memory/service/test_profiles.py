@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from absent_stores import memory_bank
 from library_parts import NOW, Parts
 from note_lookup import notes_of
 from prometheus_client import CollectorRegistry
@@ -195,7 +196,7 @@ TEA = NewMemory("I prefer green tea", category="preference")
 
 def refresher(parts: Parts, metrics: Metrics | None = None) -> ProfileRefresher:
     return ProfileRefresher(
-        memories=MemoryBank(parts.store, parts.ledger, parts.embedder),
+        memories=memory_bank(parts.store, parts.ledger, parts.embedder),
         profiles=parts.profiles,
         tokens=counted_tokens(),
         telemetry=Telemetry(lambda: NOW, metrics or Metrics(CollectorRegistry())),

@@ -11,7 +11,8 @@ from memory.adapters.models.statement_encoder import _clauses, _stretches
 from memory.learn.reading.labels import TOKEN_KINDS
 
 OUTSIDE, BEGIN, INSIDE, MAYBE = (0.9, 0.05, 0.05), (0.05, 0.9, 0.05), (0.05, 0.05, 0.9), (0.05, 0.25, 0.7)
-SHARES = {"o": OUTSIDE, "B": BEGIN, "i": INSIDE, "m": MAYBE}
+UNSURE = (0.55, 0.05, 0.4)
+SHARES = {"o": OUTSIDE, "B": BEGIN, "i": INSIDE, "m": MAYBE, "u": UNSURE}
 
 
 def cut(text: str, marks: str) -> list[str]:
@@ -32,6 +33,9 @@ def cut(text: str, marks: str) -> list[str]:
         ("we ski and row far", "Bioii", ["we ski and row far"]),
         ("we ski all row far", "Biimi", ["we ski all row far"]),
         ("we ski elephant", "Biioi", ["we ski elephant"]),
+        ("we ski far out", "Biuu", ["we ski far out"]),
+        ("I ski two a day.", "Biiioo", ["I ski two a day"]),
+        ("I ski two a winter.", "Biiiooo", ["I ski two a"]),
         ("we ski a", "ooi", []),
         ("we ski", "oo", []),
     ],

@@ -203,7 +203,7 @@ def test_success_is_not_called_failure_where_it_cannot_be_counted_what_is_left(
 def say_otherwise(world: PageWorld, user: str, content: str, to: str) -> None:
     """Somebody else's correction, or a chat that learnt better."""
     library = world.parts.library()
-    (found,) = [one for one in world.run(library.page(Scope(user))).memories if one.content == content]
+    (found,) = [one for one in world.run(library.page(Scope(user))).items if one.content == content]
     world.run(library.patch(user, found.id, MemoryEdit(content=to)))
 
 
@@ -244,7 +244,7 @@ def test_a_correction_never_overwrites_a_change_that_the_user_has_not_seen(
         assert "Lives in Evora" in world.contents(user)
         expect(text).to_have_value("Lives in Lisbon")
         library = world.parts.library()
-        (found,) = [one for one in world.run(library.page(Scope(user))).memories if one.content == "Lives in Evora"]
+        (found,) = [one for one in world.run(library.page(Scope(user))).items if one.content == "Lives in Evora"]
         world.put(replace(found, access_count=found.access_count + 1))  # a use in a chat does not stand in the way
         press(page, "Save")
         expect(card(page, "Lives in Lisbon")).to_be_visible()
