@@ -1,8 +1,8 @@
 """Trains the statement encoder on the texts in this folder, and writes the weights.
 
-    python bench/reader/train.py --out memory/learn/reading/weights.npz    # what is shipped: on all texts
-    python bench/reader/train.py --seeds 7 8 --out FILE.npz                # the mean of two trainings
-    python bench/reader/train.py --holdout 0.1                             # a tenth is kept out, and scored
+    python bench/reader/train.py --seeds 7 8 --out memory/learn/reading/weights.npz   # what is shipped: the mean of two
+    python bench/reader/train.py --out FILE.npz                                       # of one training, on all texts
+    python bench/reader/train.py --holdout 0.1                                        # a tenth is kept out, and scored
 
 With several seeds the result is the mean of one training for each, whose heads are trained once more on it: the mean
 of encoders is less sure than each.

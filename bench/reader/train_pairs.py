@@ -1,6 +1,6 @@
 """Train what tells a change from two facts that both stand, on top of the encoder as it ships.
 
-    python bench/reader/train_pairs.py              # after train.py, or after a change of pairs/: five minutes
+    python bench/reader/train_pairs.py              # after train.py, or after a change of pairs/: 20 minutes
     python bench/reader/train_pairs.py --holdout 0.2  # without a fifth of pairs/ and cards/, and scored on it as well
 
 The encoder stays as it is, so nothing changes in how messages are read: its hidden states are computed once for every

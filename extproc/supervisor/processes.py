@@ -105,11 +105,13 @@ class ChildProcess:
             delay = min(delay * 2, BACKOFF_MAX_SECONDS)
 
     async def stop(self, *, at_once: bool = False) -> None:
-        """Send the stop signal, wait for `stop_seconds`, then kill. Returns when it has ended."""
+        """Send the stop signal, wait for `stop_seconds`, then kill; `at_once`: kill. Returns when it has ended."""
         self._stopping.set()
-        if at_once:
+        if not at_once:
+            await self._end()
+        elif self._process is not None and self._process.returncode is None:
             self.kill()
-        await self._end()
+            await self._process.wait()
 
     async def restart(self) -> int:
         """Stop it as `stop` does; `keep_running` starts it again at once. The pid that has ended; 0: it did not run."""

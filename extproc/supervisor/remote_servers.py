@@ -31,7 +31,10 @@ class RemoteServer:
 
 
 def remote_server(url: str, *, setting: str, example: str) -> RemoteServer:
-    """The server of an http or https URL. Raises `BadSetting`, which names the setting and shows the example."""
+    """The server of an http or https URL with a valid port, as `memory.settings.checks` leaves it.
+
+    Raises `BadSetting`, which names the setting and shows the example.
+    """
     expected = f"{setting} must be a URL such as {example}"
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.fragment:

@@ -12,7 +12,7 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -31,6 +31,7 @@ BACK_SECONDS_MAX = 300.0  # for one part to work again; as at the first start
 POLL_SECONDS = 0.1
 REPORT_SECONDS = 0.2
 
+UNKNOWN = Release("an unknown release")  # of an `up` that does not state it
 State = Literal["idle", "running", "done", "failed"]
 
 
@@ -44,7 +45,7 @@ class RestartState:
     number: int = 0
     state: State = "idle"
     part: str = ""
-    release: Release = RUNNING
+    release: Release = UNKNOWN
 
 
 class RollingRestart:
@@ -112,7 +113,7 @@ class RollingRestart:
     def _write(self, state: RestartState) -> None:
         """Whoever asked has to look for itself if the disk is full."""
         self._state = state
-        publish(self._file, asdict(state), self._logger)
+        publish(self._file, asdict(replace(state, release=RUNNING)), self._logger)
 
 
 def publish(file: Path, stated: Mapping[str, object], logger: FilteringBoundLogger) -> None:

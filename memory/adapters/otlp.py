@@ -37,6 +37,7 @@ PAUSE_MILLISECONDS = 1_000  # between two exports
 EXPORT_SECONDS_MAX = 2.0  # of one export: less than a part has to end
 SPARED_SECONDS = 10.0  # after a failed export nothing is sent for so long
 LINKS_MAX = 32  # of a window
+TRACE_ID_DIGITS = 32
 
 log = structlog.get_logger(__name__)
 
@@ -147,7 +148,9 @@ def span_id_of(turn_id: str) -> int:
 
 
 def _link(turn: TurnTrace) -> trace.Link | None:
-    observed = _remote(f"00-{turn.trace_id}-{span_id_of(turn.turn_id):016x}-01")
+    if len(turn.trace_id) != TRACE_ID_DIGITS:
+        return None
+    observed = _remote(f"00-{turn.trace_id.lower()}-{span_id_of(turn.turn_id):016x}-01")
     linked = trace.get_current_span(observed).get_span_context()
     return trace.Link(linked) if linked.is_valid else None
 

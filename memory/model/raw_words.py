@@ -12,10 +12,12 @@ import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from memory.model.chats import Role
 from memory.model.memories import CONTENT_CHARACTERS_MAX, Evidence, Memory, MemoryStatus
 from memory.model.turns import Turn
 
 ROWS_PER_TURN_MAX = 9  # of each author: a recorded message has at most 65,536 characters, a row 8,000
+ANSWER_IDS_MAX = 16  # the release before stored so many passages of an answer, each in a row
 PASSAGE_CHARACTERS_MAX = 400  # some 100 tokens: four of them fit into half a note
 # Characters of what an answer is embedded by: of its question, of the beginnings of its lines, and of each at least.
 ASKED_CHARACTERS_MAX, HEADS_CHARACTERS_MAX, HEAD_CHARACTERS_MIN = 120, 120, 12
@@ -27,7 +29,7 @@ _IDS = uuid.UUID("5d0e3c52-9a0b-5f0e-8d1f-6a7c3f0e2b94")
 
 def raw_row_ids(user_id: str, turn_id: str) -> list[str]:
     """The ids of all rows that a turn may have, in order: of the user's messages, then of the answer."""
-    return [_row_id(user_id, turn_id, number) for number in range(2 * ROWS_PER_TURN_MAX)]
+    return [_row_id(user_id, turn_id, number) for number in range(ROWS_PER_TURN_MAX + ANSWER_IDS_MAX)]
 
 
 def _row_id(user_id: str, turn_id: str, number: int) -> str:
@@ -48,10 +50,12 @@ def answer_rows_of(turn: Turn, answer: str, *, question: str = "") -> list[Memor
 
 
 def embedded_text(memory: Memory) -> str:
-    """What a row is embedded by: the content; of an answer the opening of its question and those of its lines."""
-    if memory.source != ANSWERED or not memory.evidence:
-        return memory.content
-    return f"{memory.evidence[0].quote} {_heads(memory.content)}".strip()
+    """What a row is embedded by: the content; of an answer the opening of its question and those of its lines.
+
+    A passage that the release before stored quotes the assistant, that is, itself: it is embedded by its content.
+    """
+    asked = [one.quote for one in memory.evidence if one.role == Role.USER]
+    return f"{asked[0]} {_heads(memory.content)}".strip() if memory.source == ANSWERED and asked else memory.content
 
 
 def _heads(answer: str) -> str:

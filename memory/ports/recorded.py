@@ -41,7 +41,7 @@ class RecordedMessages(Protocol):
         """
 
     async def page(self, where: MessageFilter, *, limit: int, cursor: str = "") -> Page[RecordedMessage]:
-        """The work of one call is bounded. Raises `BadInput` for an invalid cursor."""
+        """In the order of the record; the work of one call is bounded. Raises `BadInput` for an invalid cursor."""
 
     async def find(self, user_id: str, message_id: str) -> RecordedMessage | None: ...
 

@@ -25,6 +25,8 @@ from memory.sessions.compaction.sentence_kinds import SentenceKind, sentence_kin
 from memory.sessions.summaries.summarizer import Summarizer, SummarizerParts, SummaryWriter
 from memory.settings import EmbeddingSettings
 
+EMBEDDED_AT_ONCE = 32  # sentences: others wait in the lane of learning, which takes a bounded number
+
 
 def own_sentences(message: str) -> Sequence[str]:
     """The sentences of a message without code, quotations and tables."""
@@ -34,8 +36,12 @@ def own_sentences(message: str) -> Sequence[str]:
 
 def kinds_by(embedder: Embedder) -> Kinds:
     async def kinds(sentences: Sequence[str]) -> Mapping[str, SentenceKind]:
-        found = sentence_kinds().of(await embedder.embed(sentences, is_urgent=False))
-        return {text: kind for text, kind in zip(sentences, found, strict=True) if kind is not None}
+        known: dict[str, SentenceKind] = {}
+        for start in range(0, len(sentences), EMBEDDED_AT_ONCE):
+            some = sentences[start : start + EMBEDDED_AT_ONCE]
+            found = sentence_kinds().of(await embedder.embed(some, is_urgent=False))
+            known |= {text: kind for text, kind in zip(some, found, strict=True) if kind is not None}
+        return known
 
     return kinds
 

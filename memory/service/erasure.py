@@ -97,7 +97,10 @@ class Erasure:
     async def erase_rows(
         self, user_id: str, held: LedgerWrite, memory_ids: Sequence[str], raw_ids: Sequence[str] = ()
     ) -> None:
-        """`raw_ids`: of rows with raw words, which are in no working set or profile, and are not counted."""
+        """Delete rows, and notes, profile lines, states and counts with them; what they were learnt from stays.
+
+        `raw_ids`: of rows with raw words, which are in no working set or profile, and are not counted.
+        """
         for batch in batched(memory_ids, DELETE_BATCH):
             await held.forget(batch)  # first: if we die in between, no stored plan restores them
             await self.drop_notes(user_id, batch)

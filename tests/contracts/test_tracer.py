@@ -133,11 +133,12 @@ async def test_concurrent_tasks_nest_in_what_began_them(collector: TraceCollecto
 
 async def test_a_window_links_to_the_observations_of_its_turns(collector: TraceCollector) -> None:
     turns = [TurnTrace("t1", TRACE), TurnTrace("t2", "a request id"), TurnTrace("t3", "0" * 32), TurnTrace("t4", "")]
+    turns += [TurnTrace("t5", TRACE.upper()), TurnTrace("t6", "a" * 600)]
     async with OtlpTracer(collector.url, service="test", sample_ratio=1.0) as tracer:
         with tracer.span(SpanName.LEARN, links=turns):
             pass
     (span,) = collector.spans()
-    assert span.links == ((TRACE, f"{span_id_of('t1'):016x}"),)
+    assert span.links == tuple((TRACE, f"{span_id_of(turn):016x}") for turn in ("t1", "t5"))
     assert span.parent_id == ""
 
 

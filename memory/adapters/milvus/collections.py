@@ -153,7 +153,8 @@ class Collections:
 
     async def is_successor(self, collection: str, origin: VectorOrigin) -> bool:
         """Whether it may follow as it is: vectors of this origin, in the present schema."""
-        if not milvus_schema.origin_of(await self.described(collection)).agrees_with(origin):
+        found = milvus_schema.origin_of(await self.described(collection))
+        if found != origin and not found.agrees_with(origin):  # one that states none agrees with nothing
             return False
         return await self._has_usable_schema(collection)
 

@@ -63,13 +63,17 @@ class _Rendered(msgspec.Struct):
     """vLLM's answer, or llama.cpp's prompt; other servers may lack every field."""
 
     count: int = 0
-    max_model_len: int | None = None
     tokens: list[int] | None = None
     prompt: str = ""
 
     @property
     def is_rendered(self) -> bool:
         return self.count > 0 or bool(self.tokens) or bool(self.prompt)
+
+
+class _Tokenized(msgspec.Struct):
+    count: int = 0
+    max_model_len: int | None = None
 
 
 class _Model(msgspec.Struct):
@@ -183,7 +187,7 @@ class UpstreamModels:
     async def _takes(self, model: str, path: str, messages: Sequence[dict[str, str]]) -> bool | None:
         """Whether the template accepts these messages; None if the answer does not tell."""
         try:
-            status, answer = await self._post(path, {"model": model, "messages": messages})
+            status, answer = await self._post(path, {"model": model, "messages": messages}, _Rendered)
         except TimeoutError:
             raise  # our own limit for all questions together
         except (aiohttp.ClientError, OSError):
@@ -193,7 +197,7 @@ class UpstreamModels:
         return True if answer is not None and answer.is_rendered else None
 
     async def _tokenized(self, model: str) -> ModelWindow | None:
-        _, answer = await self._post("/tokenize", {"model": model, "prompt": SAMPLE})
+        _, answer = await self._post("/tokenize", {"model": model, "prompt": SAMPLE}, _Tokenized)
         if answer is None:
             return None
         counted = answer.count / estimated_tokens(SAMPLE)
@@ -211,14 +215,14 @@ class UpstreamModels:
             served = await _decoded(response, _Models) if response.status == OK else None
         return None if served is None else served.data
 
-    async def _post(self, path: str, question: object) -> tuple[int, _Rendered | None]:
+    async def _post(self, path: str, question: object, kind: type[Answer]) -> tuple[int, Answer | None]:
         """The status, and the answer of a successful call. Raises as `_listed` does."""
         assert self._session is not None, "open it with `async with`"
         headers, body = {"content-type": "application/json"}, msgspec.json.encode(question)
         async with self._session.post(
             f"{self._base}{path}", data=body, headers=headers, allow_redirects=False
         ) as response:
-            return response.status, await _decoded(response, _Rendered) if response.status == OK else None
+            return response.status, await _decoded(response, kind) if response.status == OK else None
 
 
 async def _decoded(response: aiohttp.ClientResponse, kind: type[Answer]) -> Answer | None:

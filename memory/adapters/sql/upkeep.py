@@ -24,7 +24,8 @@ SQL = statements("upkeep")
 class SqlUsageCounts(OnDatabase):
     def count(self, user_id: str, memory_ids: Collection[str], *, at: float) -> None:
         if memory_ids:
-            job = partial(_counted, user_id=user_id, memory_ids=tuple(memory_ids), at=at)
+            in_order = tuple(sorted(memory_ids))  # or two filters lock their rows crosswise
+            job = partial(_counted, user_id=user_id, memory_ids=in_order, at=at)
             self._database.post(job, within=IN_PASSING_SECONDS)
 
     @reads

@@ -122,6 +122,8 @@ def test_an_up_of_another_release_than_the_installed_one_is_named(set_up: SetUp)
         (folder / STATE_FILE).write_text(json.dumps(state))
         assert says(up_finding(settings, RUNNING), Level.WARN, "0.0.9", "stop it and start it again")
         assert says(up_finding(settings, Release("0.0.9")), Level.OK, "0.0.9")
+        (folder / STATE_FILE).write_text(json.dumps({"pid": os.getpid(), "state": "idle"}))
+        assert says(up_finding(settings, RUNNING), Level.WARN, "an unknown release")
 
 
 @pytest.mark.parametrize(

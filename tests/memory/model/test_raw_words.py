@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from memory.model import CONTENT_CHARACTERS_MAX, Evidence, Memory, Message, Role, Scope, Turn
 from memory.model.raw_words import (
+    ANSWER_IDS_MAX,
     ASKED_CHARACTERS_MAX,
     HEADS_CHARACTERS_MAX,
     PASSAGE_CHARACTERS_MAX,
@@ -41,10 +42,10 @@ def test_only_an_answer_that_is_longer_than_a_row_has_several() -> None:
     assert len(answer_rows_of(TURN, "word " * 10 * RECORDED_CHARACTERS_MAX)) == ROWS_PER_TURN_MAX
 
 
-def test_the_ids_of_a_turn_are_those_of_its_messages_and_its_answer() -> None:
+def test_the_ids_of_a_turn_are_those_of_its_messages_its_answer_and_the_passages_of_the_release_before() -> None:
     ids = raw_row_ids("ann", "t1")
     assert [ids.index(row.id) for row in (*rows_of(TURN, ["Hi"]), answer_row())] == [0, ROWS_PER_TURN_MAX]
-    assert len(ids) == 2 * ROWS_PER_TURN_MAX
+    assert len(ids) == ROWS_PER_TURN_MAX + ANSWER_IDS_MAX >= 2 * ROWS_PER_TURN_MAX
 
 
 def test_an_answer_is_embedded_by_its_question_and_the_beginnings_of_its_lines() -> None:
@@ -59,8 +60,8 @@ def test_an_answer_is_embedded_by_its_question_and_the_beginnings_of_its_lines()
 
 def test_all_other_rows_are_embedded_by_their_content() -> None:
     (own,) = rows_of(TURN, ["Where can we eat?\nAnd when?"])
-    unasked = replace(answer_row(), evidence=())  # as somebody may import it
-    for row in (own, unasked):
+    passage = replace(answer_row(), evidence=(Evidence(ANSWER, "t1", Role.ASSISTANT),))  # of the release before
+    for row in (own, passage):
         assert embedded_text(row) == row.content
 
 

@@ -107,6 +107,8 @@ def test_an_unknown_key_is_told_its_nearest_neighbour(
         ("upstream: localhost:8000", "http://", "'localhost:8000'"),
         ("upstream: http://[", "http://", "'http://['"),
         ("upstream: http://x:0", "http://", "'http://x:0'"),
+        ("upstream: http://x:99999", "http://", "'http://x:99999'"),
+        ("tracing: {endpoint: 'http://x:99999'}", "tracing.endpoint", "'http://x:99999'"),
         ("trusted_peers: [10.0.0.1/8]", "10.0.0.0/8", "10.0.0.1/8"),
         ("host: 0.0.0.0", "loopback", "'0.0.0.0'"),
         ("api_host: '::'", "loopback", "'::'"),
