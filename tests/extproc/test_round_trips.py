@@ -167,7 +167,7 @@ class Product:
     async def chat(self, messages: Sequence[Mapping[str, str]], user: str) -> Mapping[str, str]:
         """Returns once the turn has ended."""
         left = await chat(self.filter_, messages, user)
-        while not self.recorder._pending.is_empty:
+        while self.recorder._pending._count:
             await asyncio.sleep(0.001)
         return left
 

@@ -124,7 +124,7 @@ class SqlWriteBarrier(DatedOnDatabase):
         SQL.delete_barrier(connection, token=token)
         SQL.forget_writers_if_lowered(connection, alone=ALONE)
 
-    @reads
+    @writes  # as if alone: a snapshot may miss a lock that is taken by whoever has not seen the barrier
     def _is_held(self, connection: Connection, *, now: float) -> bool:
         return SQL.held_lock.exists(connection, now=now)
 

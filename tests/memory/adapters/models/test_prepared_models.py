@@ -32,7 +32,7 @@ from memory.settings.loader import from_process
 ROOT = Path(__file__).parents[4]
 WEIGHTS = ROOT / "memory" / "learn" / "reading" / "weights.npz"
 MODELS = from_process(None, {}).models_path
-WEIGHTS_BYTES_MAX = 4_000_000
+WEIGHTS_BYTES_MAX = 8_000_000  # the mean of two trainings has the factors of both
 TEXTS = ("What is my cat called?", "I moved to Leeds last spring with my sister.", "Wir fahren im Mai nach Rom.")
 
 
