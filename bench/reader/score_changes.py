@@ -1,6 +1,6 @@
 """Score what the trained reader takes for replaced, on the users of changes/ and pairs/ on whom nothing was trained.
 
-    python bench/reader/score_changes.py    # some ten minutes: every pair of a user alone and beside the others
+    python bench/reader/score_changes.py    # more than seven minutes
 
 Each thing that they say later is compared with all of their facts, as the worker compares it. Prints which share of the
 facts that it ends is found, and how much of what is found it ends, with and without their competition.

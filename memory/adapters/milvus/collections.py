@@ -153,10 +153,12 @@ class Collections:
 
     async def is_successor(self, collection: str, origin: VectorOrigin) -> bool:
         """Whether it may follow as it is: vectors of this origin, in the present schema."""
+        return await self.has_vectors_of(collection, origin) and await self._has_usable_schema(collection)
+
+    async def has_vectors_of(self, collection: str, origin: VectorOrigin) -> bool:
+        """Also if both state no model: one that states none agrees with nothing."""
         found = milvus_schema.origin_of(await self.described(collection))
-        if found != origin and not found.agrees_with(origin):  # one that states none agrees with nothing
-            return False
-        return await self._has_usable_schema(collection)
+        return found == origin or found.agrees_with(origin)
 
     async def _has_usable_schema(self, collection: str) -> bool:
         return milvus_schema.version_of(await self.described(collection)) >= milvus_schema.oldest_version(self._can)

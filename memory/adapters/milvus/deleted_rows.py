@@ -203,8 +203,7 @@ async def _successor(link: Link) -> str:
     collections = link.collections
     origin = schema.origin_of(await collections.described(await collections.live()))
     for name in await collections.others():  # left by a process that died
-        left = schema.origin_of(await collections.described(name))
-        if left != origin and not left.agrees_with(origin):
+        if not await collections.has_vectors_of(name, origin):
             raise Unavailable(PART, "memories are being embedded again: finish `memproxy reembed` first")
         await collections.drop(name)
     return await collections.successor(await collections.live(), origin)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from postgres_server import ROLE, PostgresServer, own_postgres_server, postgres_
 from turn_logs import START, ManualClock, a_turn, ids_of, lease_at, tell
 
 from memory.adapters.sql import beating_owners
+from memory.adapters.sql import ledger as sql_ledger
 from memory.adapters.sql.beating_owners import DEAD_SECONDS, LATE_SECONDS, Watch, living_owners
+from memory.adapters.sql.erasures import SqlWriteBarrier, is_closed
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.migrations import VERSION
 from memory.adapters.sql.postgres_database import PostgresDatabase, _refused, prepare_tables
@@ -117,6 +120,35 @@ async def test_jobs_of_processes_that_meet_are_repeated_and_lose_nothing(server:
         for _ in range(20):
             await asyncio.gather(one.write(add), two.write(add))
         assert await one.read(lambda connection: READ(connection, user_id="ann").fetchone()) == (40,)
+
+
+async def test_a_lock_that_is_being_taken_while_the_barrier_closes_is_not_taken_behind_it(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its transaction has looked for a barrier, and found none."""
+    looked, goes_on, again, written = threading.Event(), threading.Event(), threading.Event(), asyncio.Event()
+
+    def looks(connection: Connection, *, now: float) -> bool:
+        found = is_closed(connection, now=now)
+        (again if looked.is_set() else looked).set()
+        goes_on.wait(ANSWER_SECONDS_MAX)
+        return found
+
+    async def write(ledger: SqlUserLedger) -> None:
+        async with ledger.write("ann"):
+            written.set()
+
+    monkeypatch.setattr(sql_ledger, "is_closed", looks)
+    address, clock = PostgresAddress(server.url), ManualClock()
+    async with PostgresDatabase(address) as one, PostgresDatabase(address) as two, asyncio.TaskGroup() as group:
+        writing = group.create_task(write(SqlUserLedger(two, clock=clock)))
+        await asyncio.to_thread(looked.wait, ANSWER_SECONDS_MAX)
+        async with SqlWriteBarrier(one, clock=clock).closed(seconds=10):
+            goes_on.set()
+            looking = group.create_task(asyncio.to_thread(again.wait, ANSWER_SECONDS_MAX))
+            await asyncio.wait([writing, looking], return_when=asyncio.FIRST_COMPLETED)
+            assert not written.is_set()
+    assert written.is_set()
 
 
 async def test_a_job_that_raises_takes_no_other_of_its_transaction_along(database: PostgresDatabase) -> None:
