@@ -358,3 +358,5 @@ def test_envoy_traces_where_a_collector_is_named_and_says_nothing_that_a_client_
         assert hidden == {"http.url", "user_agent", "downstream_cluster", "peer.address"}
         uri = tracing["provider"]["typedConfig"]["httpService"]["httpUri"]
         assert uri["uri"] == "http://collector:4318/otlp/v1/traces"
+    (kept,) = clusters(traced)["trace_collector"]["typedExtensionProtocolOptions"].values()
+    assert kept["commonHttpProtocolOptions"] == {"idleTimeout": "1s"}, "no batch goes where the collector just closes"
