@@ -317,8 +317,9 @@ def running(options: argparse.Namespace) -> Iterator[Deployment]:
             config = stack.enter_context(milvus.configured(home, settings.collection))
             address = milvus.address(settings.collection, settings.dimension)
         rig = stack.enter_context(running_rig(*parts, config=config))
-        uri = rig.product.store_uri
-        yield Deployment(rig, address or MilvusAddress(uri, settings.collection, settings.dimension), servers, postgres)
+        if address is None:
+            address = MilvusAddress(rig.product.store_uri, settings.collection, settings.dimension)
+        yield Deployment(rig, address, servers, postgres)
 
 
 def main() -> int:

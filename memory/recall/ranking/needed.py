@@ -1,9 +1,9 @@
 """How much a message needs each memory: the log odds that an answer profits from it, in any language.
 
 "What should I cook on Friday?" shares no word with "nuts make my throat swell", and their embeddings are not near each
-other; "help me decline an invitation" is near "I hate meetings" and needs nothing. A bilinear form over both embeddings
-says which kinds of facts a message needs, and how much it needs any. It is a direction in the space of the memories,
-so that all memories are judged by one product. Trained by `bench/train_needed.py`, for the packaged embedding model,
+other; "help me decline an invitation" is near "I hate meetings" and needs nothing. One hidden layer on the message's
+embedding says which kinds of facts it needs, and how much it needs any. That is a direction in the space of the
+memories, so that all memories are judged by one product. Trained by `bench/train_needed.py`, for the packaged embedding model,
 and by the same command for another one. No IO but the files of weights.
 """
 
@@ -21,7 +21,7 @@ from memory.model import Vector
 
 Floats = npt.NDArray[np.float32]
 SHIPPED = "needed_weights.npz"
-ARRAYS = ("of_question", "of_fact", "question", "fact")  # of a file
+ARRAYS = ("hidden", "bias", "of_question", "question", "of_fact", "fact")  # of a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +34,22 @@ class Direction:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    of_question: Floats  # shape (dimension, rank)
-    of_fact: Floats
-    question: Floats  # shape (dimension,): what each adds by itself
-    fact: Floats
+    hidden: Floats  # shape (dimension, units): of a message
+    bias: Floats  # shape (units,)
+    of_question: Floats  # shape (units, rank)
+    question: Floats  # shape (units,): what a message adds by itself
+    of_fact: Floats  # shape (dimension, rank)
+    fact: Floats  # shape (dimension,): what a fact adds by itself
     constant: float
     topic: float  # the share of the topical evidence that is added to all this
 
     def direction(self, question: Vector) -> Direction | None:
         """From the embedding of a question; None for another dimension."""
-        if len(question) != len(self.question):
+        if len(question) != len(self.hidden):
             return None
-        vector = self.of_fact @ (question @ self.of_question) + self.fact
-        return Direction(vector, float(question @ self.question) + self.constant)
+        units = np.maximum(question @ self.hidden + self.bias, 0.0)
+        vector = self.of_fact @ (units @ self.of_question) + self.fact
+        return Direction(vector, float(units @ self.question) + self.constant)
 
 
 @cache
@@ -58,8 +61,8 @@ def packaged() -> Needs:
 def read(path: Path) -> Needs:
     """Raises `OSError`, `KeyError` or `ValueError` for what is no such file."""
     with np.load(path, allow_pickle=False) as arrays:
-        of_question, of_fact, question, fact = (arrays[name].astype(np.float32) for name in ARRAYS)
-        return Needs(of_question, of_fact, question, fact, float(arrays["constant"]), float(arrays["topic"]))
+        floats = (arrays[name].astype(np.float32) for name in ARRAYS)
+        return Needs(*floats, float(arrays["constant"]), float(arrays["topic"]))
 
 
 def write(needs: Needs, path: Path) -> None:
