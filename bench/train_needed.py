@@ -1,13 +1,13 @@
 """Trains what tells how much a message needs each memory.
 
-    python bench/train_needed.py                 # writes the weights that are shipped; ten minutes on two cores
+    python bench/train_needed.py                 # writes the weights that are shipped; two minutes on two cores
     python bench/train_needed.py --config FILE   # for that file's embedding model, into the folder of prepared models
 
 Data: `bench/needed/*.jsonl`, users with some dozen facts, and messages with the indexes of the facts that an answer
 needs; those that it may use are left out. Logistic regression on the product of a hidden layer over the message's
 embedding and the fact's embedding, what either says alone, and the topical evidence of the ranking; the mean of
-`SEEDS` trainings. Prints, from five-fold cross-validation over
-users, how often a fact that is needed comes before one that is not, and at what recall and precision which odds cut.
+one training for each of `SEEDS`. Prints, from five-fold cross-validation over users, how often a fact that is needed
+comes before one that is not, and at what recall and precision which odds cut.
 """
 
 from __future__ import annotations
@@ -101,10 +101,7 @@ def mean_of(models: Sequence[Odds]) -> Needs:
     return Needs(
         hidden=joined("hidden.weight", 0).T * VECTOR_SCALE,
         bias=joined("hidden.bias", 0),
-        of_question=torch.block_diag(*(model.of_question for model in models)).numpy()
-        * UNIT_SCALE
-        * PAIR_SCALE
-        * share,
+        of_question=torch.block_diag(*(one.of_question for one in models)).numpy() * (UNIT_SCALE * PAIR_SCALE * share),
         question=joined("question", 0) * UNIT_SCALE * OWN_SCALE * share,
         of_fact=joined("of_fact", 1),
         fact=mean("fact") * OWN_SCALE,

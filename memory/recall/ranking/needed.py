@@ -3,8 +3,8 @@
 "What should I cook on Friday?" shares no word with "nuts make my throat swell", and their embeddings are not near each
 other; "help me decline an invitation" is near "I hate meetings" and needs nothing. One hidden layer on the message's
 embedding says which kinds of facts it needs, and how much it needs any. That is a direction in the space of the
-memories, so that all memories are judged by one product. Trained by `bench/train_needed.py`, for the packaged embedding model,
-and by the same command for another one. No IO but the files of weights.
+memories, so that all memories are judged by one product. Trained by `bench/train_needed.py`, for the packaged embedding
+model, and by the same command for another one. No IO but the files of weights.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def packaged() -> Needs:
 def read(path: Path) -> Needs:
     """Raises `OSError`, `KeyError` or `ValueError` for what is no such file."""
     with np.load(path, allow_pickle=False) as arrays:
-        floats = (arrays[name].astype(np.float32) for name in ARRAYS)
-        return Needs(*floats, float(arrays["constant"]), float(arrays["topic"]))
+        floats = {name: arrays[name].astype(np.float32) for name in ARRAYS}
+        return Needs(**floats, constant=float(arrays["constant"]), topic=float(arrays["topic"]))
 
 
 def write(needs: Needs, path: Path) -> None:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from note_lookup import notes_of
 from prometheus_client import CollectorRegistry
@@ -140,3 +141,6 @@ def test_what_a_message_needs_is_known_for_the_model_that_it_was_trained_on(
     if trained is not None:
         needed.write(needed.packaged(), trained)
         assert from_settings.ranking_weights(settings).needs is not None
+        np.savez(trained, of_question=np.zeros(3))
+        with pytest.raises(BadSetting, match=r"train_needed.py --config` again"):
+            from_settings.ranking_weights(settings)
