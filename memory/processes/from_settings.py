@@ -71,9 +71,9 @@ def ranking_weights(settings: Settings) -> RankingWeights:
         return replace(DEFAULT_RANKING, needs=needed.packaged())
     try:
         return replace(DEFAULT_RANKING, needs=needed.read(file) if file.exists() else None)
-    except (OSError, KeyError, ValueError) as error:
-        advice = "run `bench/train_needed.py --config` again, or remove it"
-        raise BadSetting(f"{file}: no weights of what a message needs ({error}); {advice}") from error
+    except (OSError, ValueError) as error:
+        advice = "run `bench/train_needed.py --config` again, or remove it: topics alone decide without it"
+        raise BadSetting(f"{file}: {error}; {advice}") from error
 
 
 def needs_file(settings: Settings) -> Path | None:

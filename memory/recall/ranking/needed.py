@@ -2,17 +2,19 @@
 
 "What should I cook on Friday?" shares no word with "nuts make my throat swell", and their embeddings are not near each
 other; "help me decline an invitation" is near "I hate meetings" and needs nothing. One hidden layer on the message's
-embedding says which kinds of facts it needs, and how much it needs any. That is a direction in the space of the
+embedding says which kinds of facts it needs, and how much it needs any. Its outcome is a direction in the space of the
 memories, so that all memories are judged by one product. Trained by `bench/train_needed.py`, for the packaged embedding
 model, and by the same command for another one. No IO but the files of weights.
 """
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +36,7 @@ class Direction:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    hidden: Floats  # shape (dimension, units): of a message
+    hidden: Floats  # shape (dimension, units): applied to a message
     bias: Floats  # shape (units,)
     of_question: Floats  # shape (units, rank)
     question: Floats  # shape (units,): what a message adds by itself
@@ -59,10 +61,13 @@ def packaged() -> Needs:
 
 
 def read(path: Path) -> Needs:
-    """Raises `OSError`, `KeyError` or `ValueError` for what is no such file."""
-    with np.load(path, allow_pickle=False) as arrays:
-        floats = {name: arrays[name].astype(np.float32) for name in ARRAYS}
-        return Needs(**floats, constant=float(arrays["constant"]), topic=float(arrays["topic"]))
+    """Raises `OSError`, or `ValueError` for what is no such file."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            floats = {name: arrays[name].astype(np.float32) for name in ARRAYS}
+            return Needs(**floats, constant=float(arrays["constant"]), topic=float(arrays["topic"]))
+    except (LookupError, TypeError, AttributeError, EOFError, BadZipFile, zlib.error) as error:
+        raise ValueError(f"no weights of what a message needs: {error}") from error
 
 
 def write(needs: Needs, path: Path) -> None:

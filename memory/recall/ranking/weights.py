@@ -50,20 +50,20 @@ class Weights:
 class Bar:
     """The log odds that a message needs a memory from which it is told, beside which others."""
 
-    best: float = -2.75  # of the best one, below which there is no note: a missing memory costs more than one too many
-    each: float = -2.75  # below it a memory is left out even if others are relevant
+    best: float = -2.0  # of the best one, below which there is no note: a missing memory costs more than one too many
+    each: float = -2.0  # below it a memory is left out even if others are relevant
     margin: float = 2.0  # distance from the best memory beyond which one is left out that is not `sure`
-    sure: float = -0.75  # needed likely enough, whatever the best one is
+    sure: float = 0.0  # needed rather than not, whatever the best one is
     # Likewise for memories that fill a short note after those that pass, where a question counts, compares, orders or
     # lists: it names what several memories have in common
-    several_each: float = -4.75
+    several_each: float = -4.0
     several_margin: float = 6.0
     several_tokens: int = 500
     doubling: float = 0.39  # lost each time the number of memories doubles, up to 16; fitted
     memories: int = 12  # of the users on whom the odds were trained
     # Where no `needs` are known: the share of the topical evidence in the odds, and what a user's only memory loses
     topic: float = 0.5
-    unjudged: float = 3.4
+    unjudged: float = 2.65
 
     def beside(self, best: float) -> float:
         """The log odds from which a memory passes beside the best one."""

@@ -129,6 +129,22 @@ def test_every_weight_is_shown_in_one_part_of_a_receipt() -> None:
     assert sorted(name for kinds in PARTS.values() for name in kinds) == sorted(NAMES)
 
 
+@pytest.mark.parametrize("content", [b"", b"PK", b"\x93NUMPY"])
+def test_what_are_no_odds_that_a_message_needs_a_memory_is_refused_with_what_to_run(
+    tmp_path: Path, content: bytes
+) -> None:
+    (tmp_path / "memproxy.yaml").write_text(f"models_dir: {tmp_path}\nmemory: {{embedding: {{model: another}}}}")
+    settings = loader.load(tmp_path / "memproxy.yaml", {}, {})
+    trained = from_settings.needs_file(settings)
+    assert trained is not None
+    trained.write_bytes(content)
+    with pytest.raises(BadSetting, match=r"train_needed.py --config` again"):
+        from_settings.ranking_weights(settings)
+    np.savez(trained, of_question=np.zeros(3))  # of a version before
+    with pytest.raises(BadSetting, match=r"train_needed.py --config` again"):
+        from_settings.ranking_weights(settings)
+
+
 @pytest.mark.parametrize(("file", "is_known"), [("{}", True), ("memory: {embedding: {model: another}}", False)])
 def test_what_a_message_needs_is_known_for_the_model_that_it_was_trained_on(
     tmp_path: Path, file: str, is_known: bool
@@ -141,6 +157,3 @@ def test_what_a_message_needs_is_known_for_the_model_that_it_was_trained_on(
     if trained is not None:
         needed.write(needed.packaged(), trained)
         assert from_settings.ranking_weights(settings).needs is not None
-        np.savez(trained, of_question=np.zeros(3))
-        with pytest.raises(BadSetting, match=r"train_needed.py --config` again"):
-            from_settings.ranking_weights(settings)
