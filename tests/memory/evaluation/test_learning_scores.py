@@ -163,9 +163,9 @@ def test_few_chats_of_other_tests_are_taken_for_past_talk() -> None:
 
 async def test_abstaining_does_not_cost_the_answers(embedder: OnnxEmbedder) -> None:
     facts = await evaluate_recall(DATA / "abstention.jsonl", embedder, ranking=SHIPPED)
-    assert facts["all"]["abstention"] >= 0.70
-    assert facts["all"]["recall@5"] >= 0.95
-    assert facts["by_language"]["en"]["recall@5"] >= 0.97
+    assert facts["all"]["abstention"] >= 0.80
+    assert facts["all"]["recall@5"] >= 0.92
+    assert facts["by_language"]["en"]["recall@5"] >= 0.93
     assert facts["by_language"]["zh"]["recall@5"] >= 0.90
     assert facts["all"]["superseded_leak"] == 0.0
 
@@ -173,4 +173,4 @@ async def test_abstaining_does_not_cost_the_answers(embedder: OnnxEmbedder) -> N
 async def test_vague_follow_ups_find_what_they_lean_on(embedder: OnnxEmbedder) -> None:
     """Written before the rules of memory/recall/query.py; with the last message alone, 4 of these 12 are found."""
     found = await evaluate_recall(DATA / "vague_questions.jsonl", embedder, ranking=SHIPPED)
-    assert found["all"]["recall@5"] >= 0.90
+    assert found["all"]["recall@5"] == 1.0
