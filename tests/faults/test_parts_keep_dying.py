@@ -185,8 +185,7 @@ def strike(victims: Victims, signs: Sequence[signal.Signals], *, seconds: float)
 def assert_kept_once(user: str, chats: Sequence[Chat], blows: Sequence[Blow], kept: Kept) -> None:
     due = [chat for chat in chats if not any(blow.may_have_cost_the_turn_of(chat) for blow in blows)]
     lost = [chat for chat in due if chat.said not in kept.closed]
-    near = [(blow.part, round(blow.at - chat.ended, 2)) for chat in lost for blow in blows]
-    assert lost == [], [(part, seconds) for part, seconds in near if abs(seconds) < 15.0]
+    assert lost == [], sorted(blows, key=lambda blow: abs(blow.at - lost[0].ended))  # the nearest first
     assert len(due) > len(chats) // 2, "too few are left to judge by"
     assert {said: times for said, times in kept.said.items() if times > 1} == {}, f"turns of {user} twice"
     stated = sentences([said for said in kept.closed if "locker" not in said])

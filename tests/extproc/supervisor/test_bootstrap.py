@@ -357,6 +357,6 @@ def test_envoy_traces_where_a_collector_is_named_and_says_nothing_that_a_client_
         hidden = {tag["tag"] for tag in tracing["customTags"] if tag["literal"] == {"value": "-"}}
         assert hidden == {"http.url", "user_agent", "downstream_cluster", "peer.address"}
         uri = tracing["provider"]["typedConfig"]["httpService"]["httpUri"]
-        assert uri["uri"] == "http://collector:4318/otlp/v1/traces"
+        assert (uri["uri"], uri["timeout"]) == ("http://collector:4318/otlp/v1/traces", "10s")
     (kept,) = clusters(traced)["trace_collector"]["typedExtensionProtocolOptions"].values()
     assert kept["commonHttpProtocolOptions"] == {"idleTimeout": "1s"}, "no batch goes where the collector just closes"

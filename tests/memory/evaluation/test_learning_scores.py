@@ -15,12 +15,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import pytest_asyncio
-from own_embedder import embedding_model, own_embedder
+from own_embedder import embedding_model
 from sandboxes import running_sandbox
 from trained_reader import trained_reader
 
 from memory.adapters.models import classifier_file
-from memory.adapters.models.onnx_embedder import OnnxEmbedder
 from memory.evaluation.adversarial import evaluate_adversarial, read_adversarial
 from memory.evaluation.extraction import evaluate_extraction, read_extraction
 from memory.evaluation.recall import evaluate_recall
@@ -28,23 +27,27 @@ from memory.evaluation.sandbox import Learnt
 from memory.evaluation.signals import evaluate_signals
 from memory.evaluation.updates import evaluate_updates, read_updates
 from memory.model import Memory
-from memory.recall.ranking.needed import packaged
-from memory.recall.ranking.weights import RankingWeights
+from memory.ports import Embedder
+from memory.processes.composition import open_embedder
+from memory.processes.from_settings import ranking_weights
 from memory.recall.signals.classifier import PAST_TALK_MIN, KindScores, QuestionKind, SignalClassifier, whole_of
 from memory.recall.signals.phrases import training_phrases
 from memory.recall.signals.training import ClassifierTraining
 from memory.settings import EmbeddingSettings
+from memory.settings.loader import from_process
 
 pytestmark = pytest.mark.soak("judges scores of the shipped models, which differ from processor to processor")
 
 DATA = Path(__file__).parents[2] / "data"
 SETS = DATA / "learning"
-SHIPPED = RankingWeights(needs=packaged())
+SETTINGS = from_process(None, {})
+SHIPPED = ranking_weights(SETTINGS)
 
 
 @pytest_asyncio.fixture
-async def embedder() -> AsyncIterator[OnnxEmbedder]:
-    async with own_embedder(cache_texts=4) as opened:
+async def embedder() -> AsyncIterator[Embedder]:
+    """With the prefixes of questions and of memories, as in the product."""
+    async with open_embedder(SETTINGS) as opened:
         yield opened
 
 
@@ -116,7 +119,7 @@ TAKEN_FOR_PAST_TALK_MAX = 0.015  # 4 of 336: "which database did we pick", and o
 
 
 @pytest.mark.parametrize("file", SIGNAL_BARS)
-async def test_requests_that_want_memory_are_found_in_every_language(embedder: OnnxEmbedder, file: str) -> None:
+async def test_requests_that_want_memory_are_found_in_every_language(embedder: Embedder, file: str) -> None:
     """Trained here, on the phrases as they are now."""
     training = ClassifierTraining(embedder, SignalClassifier, shipped=lambda: None, phrases=training_phrases)
     scored = await evaluate_signals(DATA / file, embedder, training=training)
@@ -161,7 +164,7 @@ def test_few_chats_of_other_tests_are_taken_for_past_talk() -> None:
 # What is found
 
 
-async def test_abstaining_does_not_cost_the_answers(embedder: OnnxEmbedder) -> None:
+async def test_abstaining_does_not_cost_the_answers(embedder: Embedder) -> None:
     facts = await evaluate_recall(DATA / "abstention.jsonl", embedder, ranking=SHIPPED)
     assert facts["all"]["abstention"] >= 0.80
     assert facts["all"]["recall@5"] >= 0.92
@@ -170,7 +173,7 @@ async def test_abstaining_does_not_cost_the_answers(embedder: OnnxEmbedder) -> N
     assert facts["all"]["superseded_leak"] == 0.0
 
 
-async def test_vague_follow_ups_find_what_they_lean_on(embedder: OnnxEmbedder) -> None:
+async def test_vague_follow_ups_find_what_they_lean_on(embedder: Embedder) -> None:
     """Written before the rules of memory/recall/query.py; with the last message alone, 4 of these 12 are found."""
     found = await evaluate_recall(DATA / "vague_questions.jsonl", embedder, ranking=SHIPPED)
     assert found["all"]["recall@5"] == 1.0
