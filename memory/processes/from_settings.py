@@ -17,6 +17,7 @@ from memory.adapters.sql.notes import NoteLimits
 from memory.adapters.sql.receipts import ReceiptLimits
 from memory.api.callers import CallerRules
 from memory.api.identity import ServiceToken
+from memory.errors import BadSetting
 from memory.learn.reading.model_reader import ModelReaderSettings
 from memory.learn.reading.prompting import own_examples
 from memory.learn.retention import DAY, FADING, Decay, RetentionRules
@@ -64,10 +65,15 @@ def _service_token(token: ServiceTokenSettings) -> ServiceToken:
 
 
 def ranking_weights(settings: Settings) -> RankingWeights:
+    """Raises `BadSetting` for a file that `bench/train_needed.py` of this version did not write."""
     file = needs_file(settings)
     if file is None:
         return replace(DEFAULT_RANKING, needs=needed.packaged())
-    return replace(DEFAULT_RANKING, needs=needed.read(file) if file.exists() else None)
+    try:
+        return replace(DEFAULT_RANKING, needs=needed.read(file) if file.exists() else None)
+    except (OSError, ValueError) as error:
+        advice = "run `bench/train_needed.py --config` again, or remove it: topics alone decide without it"
+        raise BadSetting(f"{file}: {error}; {advice}") from error
 
 
 def needs_file(settings: Settings) -> Path | None:

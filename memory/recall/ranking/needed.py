@@ -1,18 +1,20 @@
 """How much a message needs each memory: the log odds that an answer profits from it, in any language.
 
 "What should I cook on Friday?" shares no word with "nuts make my throat swell", and their embeddings are not near each
-other; "help me decline an invitation" is near "I hate meetings" and needs nothing. A bilinear form over both embeddings
-says which kinds of facts a message needs, and how much it needs any. It is a direction in the space of the memories,
-so that all memories are judged by one product. Trained by `bench/train_needed.py`, for the packaged embedding model,
-and by the same command for another one. No IO but the files of weights.
+other; "help me decline an invitation" is near "I hate meetings" and needs nothing. The message's embedding and a hidden
+layer over it say which kinds of facts it needs, and how much it needs any. The outcome is a direction in the space of
+the memories, so that all memories are judged by one product. Trained by `bench/train_needed.py`, for the packaged
+embedding model, and by the same command for another one. No IO but the files of weights.
 """
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +23,7 @@ from memory.model import Vector
 
 Floats = npt.NDArray[np.float32]
 SHIPPED = "needed_weights.npz"
-ARRAYS = ("of_question", "of_fact", "question", "fact")  # of a file
+ARRAYS = ("hidden", "bias", "of_question", "question", "of_fact", "fact")  # of a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +36,27 @@ class Direction:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    of_question: Floats  # shape (dimension, rank)
-    of_fact: Floats
-    question: Floats  # shape (dimension,): what each adds by itself
-    fact: Floats
+    hidden: Floats  # shape (dimension, units): applied to a message
+    bias: Floats  # shape (units,)
+    of_question: Floats  # shape (dimension + units, rank): applied to a message and its units
+    question: Floats  # shape (dimension + units,): what a message adds by itself
+    of_fact: Floats  # shape (dimension, rank)
+    fact: Floats  # shape (dimension,): what a fact adds by itself
     constant: float
     topic: float  # the share of the topical evidence that is added to all this
 
     def direction(self, question: Vector) -> Direction | None:
         """From the embedding of a question; None for another dimension."""
-        if len(question) != len(self.question):
+        if len(question) != len(self.hidden):
             return None
-        vector = self.of_fact @ (question @ self.of_question) + self.fact
-        return Direction(vector, float(question @ self.question) + self.constant)
+        asked = self.asked(question)
+        vector = self.of_fact @ (asked @ self.of_question) + self.fact
+        return Direction(vector, float(asked @ self.question) + self.constant)
+
+    def asked(self, question: Floats) -> Floats:
+        """Embeddings of messages and their units: shape (…, dimension) → (…, dimension + units)."""
+        units = np.maximum(question @ self.hidden + self.bias, 0.0)
+        return np.concatenate((question, units), axis=-1)
 
 
 @cache
@@ -56,10 +66,13 @@ def packaged() -> Needs:
 
 
 def read(path: Path) -> Needs:
-    """Raises `OSError`, `KeyError` or `ValueError` for what is no such file."""
-    with np.load(path, allow_pickle=False) as arrays:
-        of_question, of_fact, question, fact = (arrays[name].astype(np.float32) for name in ARRAYS)
-        return Needs(of_question, of_fact, question, fact, float(arrays["constant"]), float(arrays["topic"]))
+    """Raises `OSError`, or `ValueError` for what is no such file."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            floats = {name: arrays[name].astype(np.float32) for name in ARRAYS}
+            return Needs(**floats, constant=float(arrays["constant"]), topic=float(arrays["topic"]))
+    except (LookupError, TypeError, AttributeError, EOFError, BadZipFile, zlib.error) as error:
+        raise ValueError(f"no weights of what a message needs: {error}") from error
 
 
 def write(needs: Needs, path: Path) -> None:

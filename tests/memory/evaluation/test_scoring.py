@@ -261,7 +261,7 @@ async def test_extraction_counts_right_wrong_tolerated_and_forbidden() -> None:
 
 
 async def test_an_update_passes_if_the_new_holds_the_old_does_not_and_the_rest_stays() -> None:
-    probe = {"query": "?", "must": ["York"], "must_not": ["Leeds"]}
+    probe = {"query": "What is 17 times 23?", "must": ["York"], "must_not": ["Leeds"]}
     parts = {"current": [matcher("York")], "stale": ["Leeds"], "keep": [matcher("tea")], "probe": probe}
     said = ("I live in York, not Leeds.", "I like tea.")
     async with running_sandbox(_Fixed(("I live in York", said[0]), ("I like tea", said[1]))) as sandbox:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from note_lookup import notes_of
 from prometheus_client import CollectorRegistry
@@ -126,6 +127,22 @@ def test_a_part_does_not_start_with_one(tmp_path: Path) -> None:
 
 def test_every_weight_is_shown_in_one_part_of_a_receipt() -> None:
     assert sorted(name for kinds in PARTS.values() for name in kinds) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"\x93NUMPY"])
+def test_what_are_no_odds_that_a_message_needs_a_memory_is_refused_with_what_to_run(
+    tmp_path: Path, content: bytes
+) -> None:
+    (tmp_path / "memproxy.yaml").write_text(f"models_dir: {tmp_path}\nmemory: {{embedding: {{model: another}}}}")
+    settings = loader.load(tmp_path / "memproxy.yaml", {}, {})
+    trained = from_settings.needs_file(settings)
+    assert trained is not None
+    trained.write_bytes(content)
+    with pytest.raises(BadSetting, match=r"train_needed.py --config` again"):
+        from_settings.ranking_weights(settings)
+    np.savez(trained, of_question=np.zeros(3))  # of a version before
+    with pytest.raises(BadSetting, match=r"train_needed.py --config` again"):
+        from_settings.ranking_weights(settings)
 
 
 @pytest.mark.parametrize(("file", "is_known"), [("{}", True), ("memory: {embedding: {model: another}}", False)])
