@@ -26,16 +26,14 @@ def embedded(text: str, *, is_question: bool = False) -> Vector:
     return model.vector((model.prefixes.query if is_question else model.prefixes.document) + text)
 
 
-def odds(question: str, fact: str) -> float:
-    direction = needed.packaged().direction(embedded(question, is_question=True))
-    assert direction is not None
-    return float(embedded(fact) @ direction.vector) + direction.offset
-
-
 def ranked(remember: Remember, question: str, facts: Sequence[str], ranking: RankingWeights = WITH_NEEDS) -> Ranked:
     corpus = Corpus([Record(remember(fact).memory, embedded(fact)) for fact in facts])
     asked = Question(Query(question), Scope("u"), 0.0)
     return rank(corpus, asked, embedded(question, is_question=True), ranking=ranking)
+
+
+def odds(remember: Remember, question: str, fact: str) -> float:
+    return ranked(remember, question, [fact]).odds[0]
 
 
 @pytest.mark.parametrize(
@@ -50,8 +48,8 @@ def ranked(remember: Remember, question: str, facts: Sequence[str], ranking: Ran
         ("May I eat this walnut cake?", "Nuts make my throat swell.", "I have collected stamps since school."),
     ],
 )
-def test_a_fact_that_helps_is_needed_more(question: str, helps: str, other: str) -> None:
-    assert odds(question, helps) > odds(question, other)
+def test_a_fact_that_helps_is_needed_more(remember: Remember, question: str, helps: str, other: str) -> None:
+    assert odds(remember, question, helps) > odds(remember, question, other)
 
 
 @pytest.mark.parametrize(
@@ -63,9 +61,9 @@ def test_a_fact_that_helps_is_needed_more(question: str, helps: str, other: str)
         ("今晚我该做什么菜？", "开罐器是谁发明的？"),
     ],
 )
-def test_a_question_of_general_knowledge_needs_less(personal: str, general: str) -> None:
+def test_a_question_of_general_knowledge_needs_less(remember: Remember, personal: str, general: str) -> None:
     fact = "I am allergic to tinned fish."
-    assert odds(personal, fact) > odds(general, fact)
+    assert odds(remember, personal, fact) > odds(remember, general, fact)
 
 
 def test_what_is_needed_passes_though_it_shares_no_topic_and_what_is_not_stays_away(remember: Remember) -> None:
@@ -76,6 +74,20 @@ def test_what_is_needed_passes_though_it_shares_no_topic_and_what_is_not_stays_a
         return [one.memory.content for one, passes in zip(found.candidates, found.is_relevant, strict=True) if passes]
 
     assert (passing(WITH_NEEDS), passing(DEFAULT_RANKING)) == (facts[:1], [])
+
+
+@pytest.mark.parametrize(
+    ("question", "facts"),
+    [
+        ("What did Emil paint?", ["her husband Emil painted the walls", "My kayak is stored in Devon."]),
+        ("Was hat Opa verkauft?", ["Opa hat seinen Traktor verkauft", "Mein Kajak liegt in Husum."]),
+        ("小林去哪儿出差了？", ["小林上周去西安出差了", "我的皮划艇放在青岛。"]),
+    ],
+)
+def test_a_direct_question_about_somebody_else_gets_what_was_said_of_them(
+    remember: Remember, question: str, facts: list[str]
+) -> None:
+    assert ranked(remember, question, facts).is_relevant == (True, False)
 
 
 def test_what_is_surely_needed_passes_however_far_it_is_from_the_best(remember: Remember) -> None:
