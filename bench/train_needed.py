@@ -92,25 +92,24 @@ class Odds(nn.Module):
 @torch.no_grad()
 def mean_of(models: Sequence[Odds]) -> Needs:
     """Their mean, as one model with the units and the ranks of all."""
-    share, dimension = np.float32(1 / len(models)), len(models[0].fact)
+    dimension, share = len(models[0].fact), 1 / len(models)
 
-    def joined(name: str, axis: int) -> Floats:
-        return np.concatenate([model.get_parameter(name).numpy() for model in models], axis=axis)
+    def joined(name: str, axis: int) -> Tensor:
+        return torch.cat([model.get_parameter(name) for model in models], dim=axis)
 
-    def mean(name: str) -> Floats:
-        total: Floats = np.mean([model.get_parameter(name).numpy() for model in models], axis=0)
-        return total
+    def mean(name: str) -> Tensor:
+        return torch.stack([model.get_parameter(name) for model in models]).mean(dim=0)
 
-    of_vector = np.concatenate([one.of_question[:dimension].numpy() for one in models], axis=1)
-    of_units: Floats = torch.block_diag(*(one.of_question[dimension:] for one in models)).numpy()  # type: ignore[no-untyped-call]
-    own_of_units: Floats = np.concatenate([one.question[dimension:].numpy() for one in models]) * share
+    of_vector = torch.cat([one.of_question[:dimension] for one in models], dim=1)
+    of_units: Tensor = torch.block_diag(*(one.of_question[dimension:] for one in models))  # type: ignore[no-untyped-call]
+    own_of_units = torch.cat([one.question[dimension:] for one in models]) * share
     return Needs(
-        hidden=joined("hidden.weight", 0).T * VECTOR_SCALE,
-        bias=joined("hidden.bias", 0),
-        of_question=np.concatenate((of_vector, of_units * UNIT_SCALE)) * np.float32(PAIR_SCALE) * share,
-        question=np.concatenate((mean("question")[:dimension], own_of_units * UNIT_SCALE)) * np.float32(OWN_SCALE),
-        of_fact=joined("of_fact", 1),
-        fact=mean("fact") * OWN_SCALE,
+        hidden=(joined("hidden.weight", 0).T * VECTOR_SCALE).numpy(),
+        bias=joined("hidden.bias", 0).numpy(),
+        of_question=(torch.cat((of_vector, of_units * UNIT_SCALE)) * PAIR_SCALE * share).numpy(),
+        question=(torch.cat((mean("question")[:dimension], own_of_units * UNIT_SCALE)) * OWN_SCALE).numpy(),
+        of_fact=joined("of_fact", 1).numpy(),
+        fact=(mean("fact") * OWN_SCALE).numpy(),
         constant=float(mean("constant")),
         topic=float(mean("topic")),
     )
@@ -180,10 +179,14 @@ def _trained(pairs: Pairs, seed: int) -> Odds:
 
 
 def odds_of(needs: Needs, pairs: Pairs) -> Floats:
-    asked = needs.asked(pairs.question)
-    both = ((asked @ needs.of_question) * (pairs.fact @ needs.of_fact)).sum(axis=1)
-    found: Floats = both + asked @ needs.question + pairs.fact @ needs.fact + needs.constant + needs.topic * pairs.topic
-    return found
+    """As the ranking adds them up."""
+    odds = needs.topic * pairs.topic
+    for message in np.unique(pairs.message):
+        rows = pairs.message == message
+        direction = needs.direction(pairs.question[rows][0])
+        assert direction is not None  # weights and vectors are of one model
+        odds[rows] += pairs.fact[rows] @ direction.vector + direction.offset
+    return odds
 
 
 def cross_validated(pairs: Pairs) -> Floats:

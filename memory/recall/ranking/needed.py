@@ -49,14 +49,9 @@ class Needs:
         """From the embedding of a question; None for another dimension."""
         if len(question) != len(self.hidden):
             return None
-        asked = self.asked(question)
+        asked: Vector = np.concatenate((question, np.maximum(question @ self.hidden + self.bias, 0.0)))
         vector = self.of_fact @ (asked @ self.of_question) + self.fact
         return Direction(vector, float(asked @ self.question) + self.constant)
-
-    def asked(self, question: Floats) -> Floats:
-        """Embeddings of messages and their units: shape (…, dimension) → (…, dimension + units)."""
-        units = np.maximum(question @ self.hidden + self.bias, 0.0)
-        return np.concatenate((question, units), axis=-1)
 
 
 @cache
