@@ -21,7 +21,7 @@ from memory.errors import BadSetting
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 ENCODER, CARD, TOKENIZER = "encoder.onnx", "card.json", "tokenizer.json"
-FORMAT = 5  # of the folder: increase it when its content changes
+FORMAT = 6  # of the folder: increase it when its content changes
 VERSION_CHARACTERS = 12
 TOKENS_MAX = 512  # per text, if the model has no limit or a higher one: a memory is a sentence or two
 HUB_OWNER = "sentence-transformers/"  # may be left out of a name on the hub
@@ -93,7 +93,7 @@ def _make_packaged(base: str, folder: Path) -> None:
     class Centred(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.inner = archive.bert()
+            self.inner = packaged_encoder.with_outliers_apart(archive.bert())
             self.register_buffer("mean", torch.from_numpy(centre.mean))
             self.register_buffer("directions", torch.from_numpy(centre.directions))
 
@@ -109,9 +109,7 @@ def _make_packaged(base: str, folder: Path) -> None:
     inputs = (packaged_encoder.EMBEDDINGS, "attention_mask")
     example = dict(zip(inputs, (torch.ones(2, 8, width), torch.ones(2, 8, dtype=torch.int64)), strict=True))
     axes = {name: {0: "texts", 1: "tokens"} for name in inputs} | {"vector": {0: "texts"}}
-    export_in_8_bits(
-        Centred().eval(), example, folder / ENCODER, output="vector", axes=axes, in_blocks=packaged_encoder.is_coarsened
-    )
+    export_in_8_bits(Centred().eval(), example, folder / ENCODER, output="vector", axes=axes)
     card = Card(
         model=PACKAGED_MODEL,
         dimension=width,

@@ -21,7 +21,7 @@ from memory.adapters.models.prepared_models import export_in_8_bits, made_once
 from memory.errors import BadSetting
 from memory.learn.reading.labels import HEADS
 
-FORMAT = 6  # of the folder: increase it when its content changes
+FORMAT = 7  # of the folder: increase it when its content changes
 VERSION_CHARACTERS = 12
 WORDS_CHARACTERS_MAX = 200  # of a library's error message
 _SHIPPED = "weights.npz"
@@ -104,7 +104,7 @@ def _export(model: Any, folder: Path) -> None:  # noqa: ANN401 - as above
     class Hidden(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.inner = model
+            self.inner = packaged_encoder.with_outliers_apart(model)
 
         def forward(self, embeddings: torch.Tensor, mask: torch.Tensor, segments: torch.Tensor) -> torch.Tensor:
             hidden: torch.Tensor = self.inner(
@@ -121,5 +121,4 @@ def _export(model: Any, folder: Path) -> None:  # noqa: ANN401 - as above
         folder / "encoder.onnx",
         output="hidden",
         axes={name: {0: "windows", 1: "tokens"} for name in (*inputs, "hidden")},
-        in_blocks=packaged_encoder.is_coarsened,
     )

@@ -18,7 +18,7 @@ from memory.adapters.models import classifier_file, packaged_encoder, reader_wei
 from memory.adapters.models.embedding_model import card_of, check_weights, prepared
 from memory.adapters.models.onnx_embedder import OnnxModel
 from memory.adapters.models.packaged_encoder import TOKEN_TABLE
-from memory.adapters.models.prepared_models import BLOCK, COMPLETE, ZERO, is_complete, made_once, packed_in_blocks
+from memory.adapters.models.prepared_models import COMPLETE, is_complete, made_once
 from memory.adapters.models.reader_weights import prepared as prepared_reader
 from memory.adapters.models.recent_vectors import Prefixes
 from memory.adapters.models.statement_encoder import OnnxStatementEncoder
@@ -37,7 +37,7 @@ TEXTS = ("What is my cat called?", "I moved to Leeds last spring with my sister.
 
 
 def test_the_packaged_model_is_what_the_wheel_holds() -> None:
-    """A row of the table of tokens and one matrix are looked at."""
+    """Rows of the table of tokens are looked at."""
     model, archive = embedding_model(), packaged_encoder.Archive()
     assert model.card.fingerprint == packaged_encoder.fingerprint()
     assert model.prefixes == Prefixes("query: ", "passage: ")
@@ -45,10 +45,35 @@ def test_the_packaged_model_is_what_the_wheel_holds() -> None:
     rows = archive.tensor("emb.word", archive.shape.vocabulary, archive.shape.width)
     last = archive.shape.vocabulary - 1
     np.testing.assert_array_equal(table(np.array([[0, 77_777, last]]))[0], rows[[0, 77_777, last]])
-    weights = archive.tensor("l0.fo.w", archive.shape.width, archive.shape.inner)
-    packed, scales = packed_in_blocks(weights)
-    steps = np.stack([packed & 15, packed >> 4], axis=-1).reshape(len(packed), -1, BLOCK).astype(np.float32) - ZERO
-    np.testing.assert_array_equal((steps.reshape(-1, BLOCK) * scales[:, None]).reshape(weights.shape), weights)
+
+
+@pytest.mark.full("runs a model on torch")
+def test_outliers_apart_change_nothing_but_the_range_that_8_bits_must_span() -> None:
+    import torch
+
+    archive, pieces = packaged_encoder.Archive(), packaged_encoder.sentence_pieces(MODELS)
+    tokens = [torch.tensor([[pieces.start, *pieces.ids(text), pieces.end]]) for text in TEXTS]
+    spans: dict[torch.nn.Module, float] = {}
+
+    def read(model: torch.nn.Module) -> tuple[list[torch.Tensor], list[float]]:
+        """The hidden states of the texts, and the largest input of each layer's second product."""
+        spans.clear()
+        with torch.no_grad():
+            hidden = [model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state for ids in tokens]
+        return hidden, list(spans.values())
+
+    def look(product: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
+        spans[product] = max(spans.get(product, 0.0), float(inputs[0].abs().max()))
+
+    model = archive.bert()
+    for layer in model.encoder.layer:
+        layer.output.dense.register_forward_pre_hook(look)
+    expected, wide = read(model)
+    hidden, narrow = read(packaged_encoder.with_outliers_apart(model))
+    for ours, theirs in zip(hidden, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=0)
+    assert max(wide) > 30
+    assert max(narrow) < 7
 
 
 @pytest.mark.parametrize(
