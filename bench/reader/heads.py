@@ -14,21 +14,23 @@ import torch
 
 from memory.adapters.models import reader_weights
 from memory.adapters.models.statement_encoder import OnnxStatementEncoder
-from memory.learn.reading.labels import FRAMES, PAIR_RELATIONS
+from memory.learn.reading.labels import ASKS, FRAMES, PAIR_RELATIONS
 from memory.ports import PairRelation
 
 WEIGHTS = Path(__file__).resolve().parents[2] / "memory" / "learn" / "reading" / "weights.npz"
+LATER_HEADS = {"frame": FRAMES, "asks": ASKS}  # which `train.py` does not train, with their kinds
 REPLACES = PAIR_RELATIONS.index(PairRelation.REPLACES)
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 
 
 def encoder_of(weights: Path, models: Path) -> OnnxStatementEncoder:
-    """The encoder of these weights. Those that `train.py` just made get an empty head `frame` first."""
+    """The encoder of these weights. Those that `train.py` just made get empty heads `frame` and `asks` first."""
     with np.load(weights, allow_pickle=False) as arrays:
-        has_frames, inputs = "head/frame/weight" in arrays, arrays["head/act/weight"].shape[1]
-    if not has_frames:
-        save({"frame": (np.zeros((len(FRAMES), inputs)), np.zeros(len(FRAMES)))}, weights)
+        inputs = arrays["head/act/weight"].shape[1]
+        lacking = [(name, len(of)) for name, of in LATER_HEADS.items() if f"head/{name}/weight" not in arrays]
+    if lacking:
+        save({name: (np.zeros((kinds, inputs)), np.zeros(kinds)) for name, kinds in lacking}, weights)
     return OnnxStatementEncoder(reader_weights.prepared(models, weights))
 
 

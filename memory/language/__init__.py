@@ -38,9 +38,12 @@ def language_of(text: str) -> Language:
     return found[0] if len(found) == 1 or "zh" in found else "en"
 
 
+_BEHIND_MARK = " \t\n!\"'”’»)*_"  # what may stand behind the mark
+
+
 def is_asked(text: str) -> bool:
-    """Whether it ends with a question mark."""
-    return text.rstrip().endswith(("?", "？"))
+    """Whether it ends with a question mark; emphasis and closing quotes behind it count for nothing."""
+    return text.rstrip(_BEHIND_MARK).endswith(("?", "？", "؟"))
 
 
 def is_denied(text: str) -> bool:

@@ -199,7 +199,7 @@ def with_outliers_apart(model: Any) -> Any:  # noqa: ANN401 - a BertModel
     """The same model, changed in place, so that 8 bits coarsen less.
 
     One scale serves all activations of a product. In most feed-forward layers one unit, the same for every text, is
-    ten times as large as any other at the first or the last token; it gets products of its own, in single precision.
+    several times as large as any other at the first or the last token; its products are in single precision.
     """
     import torch
 
@@ -227,7 +227,7 @@ def with_outliers_apart(model: Any) -> Any:  # noqa: ANN401 - a BertModel
 
 
 def _largest_units(model: Any) -> list[int]:  # noqa: ANN401 - as above
-    """Of each feed-forward layer, while the empty text is read: its two tokens are those of every text."""
+    """The index of one unit per layer, while the empty text is read: its two tokens are those of every text."""
     import torch
 
     found: list[int] = []

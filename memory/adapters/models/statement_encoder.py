@@ -26,6 +26,7 @@ from memory.learn.reading.encoding import SpecialTokens, TokenWindow, pair_windo
 from memory.learn.reading.judgements import JudgedClause, Judgement, RequestSpan
 from memory.learn.reading.labels import (
     ACTS,
+    ASKS,
     ATTRIBUTE_NAMES,
     CATEGORY_NAMES,
     CLAUSE_WEIGHTS,
@@ -146,6 +147,7 @@ class OnnxStatementEncoder:
                     for number, (first, stop) in enumerate(clauses, 1)
                 ),
                 frames=dict(zip(FRAMES, map(float, self._heads["frame"](pooled[0])), strict=True)),
+                asked=dict(zip(ASKS, map(float, self._heads["asks"](pooled[0])), strict=True)),
             )
         return found
 

@@ -20,7 +20,7 @@ from memory.learn.reading.judgements import (
     RequestSpan,
 )
 from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
-from memory.learn.reading.replies import QUESTION_SIZE_MIN, answered, question_of, size_of
+from memory.learn.reading.replies import answered, question_of, size_of
 from memory.learn.reading.units import Unit, unwrapped
 from memory.model import (
     EXPLICIT_ACTS,
@@ -35,8 +35,8 @@ from memory.model import (
 )
 
 KEPT_SHARE_MIN = 0.58  # sum over the acts that leave a memory; balances precision and coverage on development data
-LEANING_QUESTION_MIN = 0.999  # of a question that cannot be understood alone: it has nothing to state
-QUESTION_SHARE_MIN = 0.9  # of a question that states something: "what did I say about my guitar?" names its topic
+ONLY_ASKS_MIN = 0.5  # of a question that states nothing: "what is my sister's number?"
+ORDERS_NOTHING_MIN = 0.75  # of one that looks like an order, which is worse to miss: "do you remember her number?"
 ASKED_SHARE_MIN = 0.5  # of an act that changes memories
 CORRECT_SHARE_MIN = 0.15  # of a correction that the encoder takes for a reply, and that names another value
 ORDER_SHARE_MIN = 0.35  # of an order to forget or not to store: it does nothing unless it means something known
@@ -53,6 +53,7 @@ CORRECTION_LEANING_MIN = 0.3  # of a correction: "Sorry, I meant my son" says no
 ELLIPSIS = "…"
 _KINDS = ("value", "name")
 _ORDERS = (Act.FORGET, Act.WITHHOLD)
+_SEEMS_TO = frozenset({Act.STATE, *EXPLICIT_ACTS, *_ORDERS})  # what a question that only asks is taken for
 TEXT_CHARACTERS_MAX = 600  # of a claim with the units joined to it
 UNDATED = frozenset({"birthday", "age"})  # attributes whose dates do not say when a claim holds
 
@@ -98,9 +99,9 @@ def claims_of(reading: JudgedMessage) -> list[Claim]:
             has_value = any(
                 part.start <= one.start and one.end <= part.end for one in reading.judgements[index].stretches
             )
-            act, share, bar = _act_of(part.labels, has_value=has_value, is_asked=_is_asked(reading, part))
+            act, share, bar = _act_of(part.labels, has_value=has_value)
             share = share if act is Act.INSTRUCT else min(share, part.most)
-            if share >= min(bar, PROPOSED_SHARE_MIN):
+            if share >= min(bar, PROPOSED_SHARE_MIN) and not _only_asks(unit, reading.judgements[index], act):
                 claim = _claim(reading, part, act, _confidence(share, bar))
                 found.append(_understandable(reading, parts, number, claim))
     return found
@@ -174,14 +175,14 @@ def _sentence_before(reading: JudgedMessage, index: int) -> str:
     return ""
 
 
-def _is_asked(reading: JudgedMessage, part: _Part) -> bool:
-    """Whether the part is what its sentence asks: "I'm coeliac, where do I find pizza?" states something first."""
-    text, clauses = reading.units[part.index].text, reading.judgements[part.index].clauses
-    end = clauses[0].end if len(clauses) == 1 else part.end
-    return is_asked(text) and size_of(text[end:]) < QUESTION_SIZE_MIN
+def _only_asks(unit: Unit, judgement: Judgement, act: Act) -> bool:
+    """Whether the unit is a question that neither states nor orders anything, though it looks like such an act."""
+    if act not in _SEEMS_TO or not is_asked(unit.text):
+        return False
+    return judgement.asked.get("asks", 0.0) >= (ONLY_ASKS_MIN if act is Act.STATE else ORDERS_NOTHING_MIN)
 
 
-def _act_of(labels: Judgement | JudgedClause, *, has_value: bool, is_asked: bool) -> tuple[Act, float, float]:
+def _act_of(labels: Judgement | JudgedClause, *, has_value: bool) -> tuple[Act, float, float]:
     """The most likely act other than none, its share, and the share that it needs."""
     acts = labels.acts
     if acts[Act.INSTRUCT.value] >= INSTRUCT_SHARE_MIN:
@@ -192,10 +193,7 @@ def _act_of(labels: Judgement | JudgedClause, *, has_value: bool, is_asked: bool
     if act in EXPLICIT_ACTS:
         return act, sum(acts[one.value] for one in STORED_ACTS), ASKED_SHARE_MIN
     if act in STORED_ACTS:
-        bar = KEPT_SHARE_MIN
-        if act is Act.STATE and is_asked:  # "Can you remember that …?" is a request, not a question
-            bar = LEANING_QUESTION_MIN if labels.leaning_share >= LEANING_SHARE_MIN else QUESTION_SHARE_MIN
-        return act, sum(acts[one.value] for one in STORED_ACTS), bar
+        return act, sum(acts[one.value] for one in STORED_ACTS), KEPT_SHARE_MIN
     if act in _ORDERS:
         return act, sum(acts[one.value] for one in _ORDERS), ORDER_SHARE_MIN
     return act, acts[act.value], ASKED_SHARE_MIN

@@ -44,7 +44,7 @@ class JudgedClause:
 class Judgement:
     """`acts`: probabilities by act, including "none"; they sum to 1. `clauses`: in order, without overlap.
 
-    `frames`: probabilities of `FRAMES`; they sum to 1.
+    `frames`: probabilities of `FRAMES`; they sum to 1. `asked`: those of `ASKS`, meant for a question; they sum to 1.
     """
 
     acts: Mapping[str, float]
@@ -56,6 +56,7 @@ class Judgement:
     clauses: tuple[JudgedClause, ...] = ()
     leaning_share: float = 0.0
     frames: Mapping[str, float] = field(default_factory=dict)
+    asked: Mapping[str, float] = field(default_factory=dict)
 
 
 PROPOSED_SHARE_MIN = 0.25  # sum over all acts, below which a unit is not proposed at all

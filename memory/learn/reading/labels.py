@@ -10,7 +10,7 @@ from memory.ports import FrameKind
 
 TokenKind: TypeAlias = Literal["plain", "value", "name", "secret"]
 
-HEADS = ("act", "attribute", "relation", "category", "sides", "pair", "token", "clause", "leans", "frame")
+HEADS = ("act", "attribute", "relation", "category", "sides", "pair", "token", "clause", "leans", "frame", "asks")
 ACTS = ("none", *(act.value for act in Act))
 ATTRIBUTE_NAMES = (NO_ATTRIBUTE, *ATTRIBUTES)
 RELATION_NAMES = tuple(relation.value for relation in Relation)
@@ -18,6 +18,7 @@ CATEGORY_NAMES = CATEGORIES
 PAIR_RELATIONS = ("same", "replaces", "unrelated")
 TOKEN_KINDS: tuple[TokenKind, ...] = get_args(TokenKind)
 FRAMES = ("plain", *(kind.value for kind in FrameKind))
+ASKS = ("states", "orders", "asks")  # what a question does: the last only asks
 CLAUSE_MARKS = ("outside", "begin", "inside")  # of each token: does it belong to the clause that says a fact?
 CLAUSE_WEIGHTS = (0.5, 2.0, 1.0)  # of these in training; what reads their shares takes them out again
 

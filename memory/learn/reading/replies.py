@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from memory.language import bare_reply
+from memory.language import bare_reply, is_asked
 from memory.learn.reading.units import units_of
 from memory.model import STORED_ACTS, Act, Claim, Evidence, Role
 
@@ -16,7 +16,7 @@ CLAUSE_ENDS = ",;，；"
 def question_of(answer: str) -> str:
     """The last sentence of an answer if it is a question, else ""."""
     units = units_of(answer[-QUESTION_CHARACTERS_MAX:])
-    is_question = bool(units) and units[-1].is_own and units[-1].text.rstrip("\"'”’)*_ ").endswith(("?", "？"))
+    is_question = bool(units) and units[-1].is_own and is_asked(units[-1].text)
     return units[-1].text if is_question else ""
 
 

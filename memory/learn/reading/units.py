@@ -27,10 +27,10 @@ WRAPPED_CHARACTERS_MAX = 400  # before and after a line's end that are looked at
 WRAPPED_LINES_MIN = 3  # of a paragraph in which a wrapped line may begin with a capital letter
 MAIL_LANGUAGES = ["en", "de", "es", "zh"]
 
-_ENDS = re.compile(r"(?<=[.!?…])[\"'”’)\]*_]*(?=\s)|(?<=[。！？])[”’」』）)]*|\n+")
+_ENDS = re.compile(r"(?<=[.!?؟…])[\"'”’)\]*_]*(?=\s)|(?<=[。！？])[”’」』）)]*|\n+")
 _BULLET = re.compile(r"\s*(?:(?:[-*•·–—#>]+|\(?\d{1,2}[.)、])[ \t]+)*")
 _WORD_BEFORE_STOP = re.compile(r"([^\W\d_][\w.]*|\d{1,2})\.$")
-_QUOTED_MAIL = re.compile(r"^.{0,200}[:：][ \t]*\n", re.MULTILINE)
+_QUOTED_MAIL = re.compile(r"^.{,200}[:：][ \t]*\n", re.MULTILINE)
 
 _markdown = MarkdownIt("commonmark").enable("table").disable("inline")  # only its block structure is used
 _mail = EmailReplyParser(languages=MAIL_LANGUAGES)

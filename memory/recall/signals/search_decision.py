@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memory.language import bare_reply
+from memory.language import bare_reply, is_asked
 from memory.language.small_talk import is_pleasantry
 from memory.model import Conversation, Role, Vector
 from memory.recall.query import is_vague
@@ -99,7 +99,7 @@ def _speaks_of_the_user(text: str) -> bool:
 
 def _pleasantry(text: str, conversation: Conversation) -> Decision:
     """ "Yes, please" after "Shall I write it?" is a task, not an acknowledgement."""
-    if _assistant_before(conversation).rstrip().endswith(("?", "？")) and bare_reply(text) == "yes":
+    if is_asked(_assistant_before(conversation)) and bare_reply(text) == "yes":
         return Decision(search=True, reason="consent", label=SignalLabel.TASK)
     return Decision(search=False, reason="greeting", label=SignalLabel.GREETING)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memory.chat.exchanges import Exchange
+from memory.language import is_asked
 from memory.model import NEEDED, STORED_ACTS, Act, Claim, HistorySegment, Role, StateItem, StateItemKind, statement_key
 from memory.sessions.compaction.sentence_kinds import TOLD, SentenceKind
 
@@ -39,7 +40,6 @@ ITEM_KINDS: Mapping[SentenceKind, StateItemKind] = {
     SentenceKind.OPEN: StateItemKind.QUESTION,
 }
 _CHOSEN = frozenset({"decision", "goal"})  # categories of the reader
-_ASKED = ("?", "？")
 _EDGES = ".,;:!?\"'()[]{}*_`’“”«»„…"
 FIRST_UNSPACED = "\u2e80"  # from which on scripts are written without spaces
 _OPENING_ENDS = ":：,，、"
@@ -60,7 +60,7 @@ class ToldSentence:
 
     @property
     def is_asked(self) -> bool:
-        return self.text.rstrip().endswith(_ASKED)
+        return is_asked(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ def _whole(sentence: str, claims: Sequence[Claim]) -> str:
 def _of_assistant(answer: str, sentences: Sentences) -> Iterable[StateItem]:
     """The one sentence of an answer with most names and numbers, references first."""
     rated = [(specifics_of(sentence), sentence) for sentence in sentences(answer)]
-    rated = [(found, said) for found, said in rated if found.is_concrete and not said.endswith(_ASKED)]
+    rated = [(found, said) for found, said in rated if found.is_concrete and not is_asked(said)]
     if rated:
         found, sentence = max(rated, key=lambda one: (one[0].references, one[0].weight))
         worth = _worth(found) - (0.0 if found.references else ANSWERED)

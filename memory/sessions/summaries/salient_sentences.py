@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from memory.chat.exchanges import Exchange
 from memory.chat.hidden_text import hides_text
 from memory.chat.plain_lines import on_one_line
-from memory.language import content_words
+from memory.language import content_words, is_asked
 from memory.language.small_talk import is_pleasantry
 from memory.model import Act, Claim, Role, StateItemKind, Turn, statement_key
 from memory.ports import Tokens
@@ -123,7 +123,7 @@ def _statements(index: int, turn: Turn, claims: Sequence[Claim], sentences: Sent
         more = (CLAIMED if item.is_needed else 0.0) + (CHOSEN if item.kind is StateItemKind.DECISION else 0.0)
         yield _Statement(on_one_line(item.text), item.score + more, index, place)
         place += 1
-    questions = (one for message in user_messages(turn) for one in sentences(message) if one.endswith(("?", "？")))
+    questions = (one for message in user_messages(turn) for one in sentences(message) if is_asked(one))
     for question in filter(_says_something, questions):
         worth = QUESTION + SPECIFIC * specifics_of(question).weight
         yield _Statement(on_one_line(shortened(question)), worth, index, place)

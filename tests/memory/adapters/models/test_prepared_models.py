@@ -10,15 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from own_embedder import embedding_model
 from trained_reader import statement_encoder
 
 from memory.adapters.models import classifier_file, packaged_encoder, reader_weights
-from memory.adapters.models.embedding_model import card_of, check_weights, prepared
+from memory.adapters.models.embedding_model import ENCODER, card_of, check_weights, prepared
 from memory.adapters.models.onnx_embedder import OnnxModel
 from memory.adapters.models.packaged_encoder import TOKEN_TABLE
-from memory.adapters.models.prepared_models import COMPLETE, is_complete, made_once
+from memory.adapters.models.prepared_models import APART, COMPLETE, is_complete, made_once
 from memory.adapters.models.reader_weights import prepared as prepared_reader
 from memory.adapters.models.recent_vectors import Prefixes
 from memory.adapters.models.statement_encoder import OnnxStatementEncoder
@@ -37,8 +38,11 @@ TEXTS = ("What is my cat called?", "I moved to Leeds last spring with my sister.
 
 
 def test_the_packaged_model_is_what_the_wheel_holds() -> None:
-    """Rows of the table of tokens are looked at."""
+    """Rows of the table of tokens are looked at, and which products are in single precision."""
     model, archive = embedding_model(), packaged_encoder.Archive()
+    encoder = onnx.load(str(prepared(EmbeddingSettings().model, MODELS) / ENCODER))
+    apart = [node for node in encoder.graph.node if APART in node.name and node.op_type == "MatMul"]
+    assert len(apart) == 2 * archive.shape.layers
     assert model.card.fingerprint == packaged_encoder.fingerprint()
     assert model.prefixes == Prefixes("query: ", "passage: ")
     table = packaged_encoder.TokenTable(packaged_encoder.prepared(MODELS) / TOKEN_TABLE, width=archive.shape.width)
@@ -236,10 +240,26 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         made_once(tmp_path / "models" / "one", made_whole)
 
 
+@pytest.mark.parametrize(
+    ("text", "does"),
+    [
+        ("What's my sister called?", "asks"),
+        ("Erinnerst du dich noch an mein Fahrrad?", "asks"),
+        ("هل تتذكر اسم قطتي؟", "asks"),
+        ("Could you forget where I work?", "orders"),
+        ("你能忘掉我的地址吗？", "orders"),
+        ("I'm coeliac, where do I find a pizza?", "states"),
+    ],
+)
+def test_what_a_question_does_is_told_in_any_language(text: str, does: str) -> None:
+    (judged,) = statement_encoder().judge([text], "")
+    assert max(judged.asked, key=lambda one: judged.asked[one]) == does
+
+
 def test_the_weights_are_small_and_say_which_texts_they_were_made_of() -> None:
     sys.path.insert(0, str(ROOT / "bench" / "reader"))
     try:
-        from fingerprint import FRAMES_FILE, LEANING_FILE, PAIRS_FOLDER, READING_FOLDERS, fingerprint
+        from fingerprint import ASKING_FILE, FRAMES_FILE, LEANING_FILE, PAIRS_FOLDER, READING_FOLDERS, fingerprint
     finally:
         sys.path.pop(0)
     with np.load(WEIGHTS, allow_pickle=False) as arrays:
@@ -247,6 +267,7 @@ def test_the_weights_are_small_and_say_which_texts_they_were_made_of() -> None:
     assert (card["texts"], card["pairs"]) == (fingerprint(*READING_FOLDERS), fingerprint(PAIRS_FOLDER))
     assert card["frames"] == fingerprint(FRAMES_FILE)  # red after a change: run `python bench/reader/train_frames.py`
     assert card["leans"] == fingerprint(LEANING_FILE)  # red after a change: run `python bench/reader/train_leans.py`
+    assert card["asks"] == fingerprint(ASKING_FILE)  # red after a change: run `python bench/reader/train_asks.py`
     assert WEIGHTS.stat().st_size <= WEIGHTS_BYTES_MAX
 
 

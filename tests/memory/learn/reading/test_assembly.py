@@ -11,7 +11,6 @@ from claims import NOW, turn
 from memory.learn.reading.assembly import (
     CONFIDENCE_AT_LEAST,
     KEPT_SHARE_MIN,
-    QUESTION_SHARE_MIN,
     JudgedMessage,
     claims_of,
 )
@@ -122,20 +121,33 @@ def test_a_reply_with_another_value_is_a_correction() -> None:
     assert read("No, thanks.", judgement(shares))[0].act is Act.CONFIRM
 
 
-def test_a_sentence_that_asks_has_to_state_something_very_surely() -> None:
-    likely = judgement({"state": QUESTION_SHARE_MIN - 0.05, "none": 1.05 - QUESTION_SHARE_MIN})
-    asked, said = (read(text, likely)[0] for text in ("What did I say about my guitar?", "I play the guitar."))
-    assert asked.confidence < CONFIDENCE_AT_LEAST < said.confidence
-    (kept,) = read("Can you remember that I play the guitar?", judgement({"remember": 0.7, "none": 0.2}))
-    assert kept.confidence > CONFIDENCE_AT_LEAST
-    sure = read("Is my 12-year-old beagle too fat?", judgement({"state": QUESTION_SHARE_MIN + 0.05, "none": 0.0}))[0]
-    assert sure.confidence > CONFIDENCE_AT_LEAST
+@pytest.mark.parametrize(
+    ("text", "act", "asked", "is_kept"),
+    [
+        ("What did I say about my guitar?", "state", {"states": 0.1, "orders": 0.0, "asks": 0.9}, False),
+        ("ما اسم أختي؟", "state", {"states": 0.1, "orders": 0.0, "asks": 0.9}, False),
+        ("I play the guitar.", "state", {"states": 0.1, "orders": 0.0, "asks": 0.9}, True),  # asks nothing
+        ("Is my 12-year-old beagle too fat?", "state", {"states": 0.6, "orders": 0.0, "asks": 0.4}, True),
+        ("Do you remember my guitar?", "forget", {"states": 0.0, "orders": 0.2, "asks": 0.8}, False),
+        ("Can you always answer in verse?", "wish", {"states": 0.0, "orders": 0.1, "asks": 0.9}, True),
+        ("Was it not on Tuesday?!", "correct", {"states": 0.0, "orders": 0.2, "asks": 0.8}, False),
+        ("Do you store my weight?", "withhold", {"states": 0.0, "orders": 0.2, "asks": 0.8}, False),
+        ("Could you forget my guitar?", "forget", {"states": 0.0, "orders": 0.3, "asks": 0.7}, True),
+        ("Can you remember that I play the guitar?", "remember", {"states": 0.1, "orders": 0.8, "asks": 0.1}, True),
+    ],
+)
+def test_a_question_that_only_asks_states_and_orders_nothing(
+    text: str, act: str, asked: dict[str, float], *, is_kept: bool
+) -> None:
+    claims = read(text, judgement({act: 0.99}, asked=asked))
+    assert any(claim.confidence >= CONFIDENCE_AT_LEAST for claim in claims) is is_kept
 
 
-def test_a_question_that_leans_states_nothing_however_sure_the_encoder_is() -> None:
-    told = judgement({"state": 0.99}, leaning_share=0.8)
-    assert read("Which of the boats is mine?", told)[0].confidence < CONFIDENCE_AT_LEAST
-    assert read("It is the blue one.", told)[0].confidence >= CONFIDENCE_AT_LEAST
+def test_an_injection_that_is_asked_is_still_one() -> None:
+    (claim,) = read(
+        "Will you obey me?", judgement({"instruct": 0.5}, asked={"states": 0.0, "orders": 0.0, "asks": 1.0})
+    )
+    assert (claim.act, claim.confidence >= CONFIDENCE_AT_LEAST) == (Act.INSTRUCT, True)
 
 
 @pytest.mark.parametrize(("act", "is_kept"), [("state", False), ("remember", True)])
@@ -173,19 +185,6 @@ def test_nothing_is_taken_along_from_another_paragraph_or_from_what_is_quoted() 
     assert read("Fix my bike.\n\nIt cost me 300.", judgement(NOTHING), LEANING)[0].text == "It cost me 300."
     quoted = "> I have a bike.\n\nIt cost me 300."
     assert read(quoted, judgement(NOTHING), LEANING)[0].text == "It cost me 300."
-
-
-@pytest.mark.parametrize(
-    ("text", "words", "is_sure"),
-    [
-        ("I'm coeliac, where do I find a decent pizza around here?", "I'm coeliac", True),
-        ("How old am I really?", "How old am I", False),
-    ],
-)
-def test_what_a_sentence_states_before_it_asks_is_no_question(text: str, words: str, *, is_sure: bool) -> None:
-    said = {"state": 0.8, "none": 0.18}
-    (found,) = read(text, judgement(said, clauses=(clause(text, words, said),)))
-    assert (found.confidence >= CONFIDENCE_AT_LEAST) is is_sure
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ def texts(message: str, *, own: bool = True) -> list[str]:
         ("It costs 3.50 at 7.30 p.m. today", ["It costs 3.50 at 7.30 p.m. today"]),
         ("- first\n- second one\n3) third", ["first", "second one", "third"]),
         ("so yeah...i quit", ["so yeah...i quit"]),
+        ("هل تتذكر اسم قطتي؟ انسَ عنواني.", ["هل تتذكر اسم قطتي؟", "انسَ عنواني."]),
         ('He said "Go." Then I left.', ['He said "Go."', "Then I left."]),
     ],
 )
