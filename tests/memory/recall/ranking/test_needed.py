@@ -67,10 +67,10 @@ def test_a_question_of_general_knowledge_needs_less(remember: Remember, personal
 
 
 def test_what_is_needed_passes_though_it_shares_no_topic_and_what_is_not_stays_away(remember: Remember) -> None:
-    facts = ["Nuts make my throat swell.", "I have collected stamps since school.", "My kayak is stored in Devon."]
+    facts = ["I have coeliac disease.", "I have collected stamps since school.", "My kayak is stored in Devon."]
 
     def passing(ranking: RankingWeights) -> list[str]:
-        found = ranked(remember, "May I eat this walnut cake?", facts, ranking)
+        found = ranked(remember, "What can I bring to the picnic?", facts, ranking)
         return [one.memory.content for one, passes in zip(found.candidates, found.is_relevant, strict=True) if passes]
 
     assert (passing(WITH_NEEDS), passing(DEFAULT_RANKING)) == (facts[:1], [])
