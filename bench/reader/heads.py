@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from rich.progress import track
 
 from memory.adapters.models import reader_weights
 from memory.adapters.models.statement_encoder import OnnxStatementEncoder
@@ -22,6 +24,7 @@ LATER_HEADS = {"frame": FRAMES, "asks": ASKS}  # which `train.py` does not train
 REPLACES = PAIR_RELATIONS.index(PairRelation.REPLACES)
 
 Floats: TypeAlias = npt.NDArray[np.float32]
+Encoded = TypeVar("Encoded")
 
 
 def encoder_of(weights: Path, models: Path) -> OnnxStatementEncoder:
@@ -32,6 +35,12 @@ def encoder_of(weights: Path, models: Path) -> OnnxStatementEncoder:
     if lacking:
         save({name: (np.zeros((kinds, inputs)), np.zeros(kinds)) for name, kinds in lacking}, weights)
     return OnnxStatementEncoder(reader_weights.prepared(models, weights))
+
+
+def rows_of(pooled: Callable[[Encoded], Floats], of: Sequence[Encoded]) -> Floats:
+    """What `pooled` makes of each, one after another, with a progress bar."""
+    with ThreadPoolExecutor() as pool:  # the encoder computes outside of the interpreter's lock
+        return np.concatenate(list(track(pool.map(pooled, of), description="encoding", total=len(of))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,18 +14,16 @@ from __future__ import annotations
 import argparse
 import random
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import texts as corpus
 from fingerprint import ASKING_FILE, CHANGES_FOLDER, ORDERS_FOLDER, fingerprint
-from heads import WEIGHTS, Fit, Floats, encoder_of, logistic, save
-from rich.progress import track
+from heads import WEIGHTS, Fit, Floats, encoder_of, logistic, rows_of, save
 
 from memory.language import is_asked
-from memory.learn.reading.assembly import ONLY_ASKS_MIN
+from memory.learn.reading.assembly import ONLY_ASKS_MIN, ORDERS_NOTHING_MIN
 from memory.learn.reading.labels import ASKS
 from memory.learn.reading.units import units_of
 from memory.recall.signals.phrases import question_phrases
@@ -35,7 +33,7 @@ STATES, ORDERS, ONLY_ASKS = range(len(ASKS))
 ORDER_ACTS = {"wish", "remember", "forget", "withhold", "correct"}
 ASKING_WEIGHT = 0.1  # of a question of the training texts that only asks: there are many, mostly of the world
 FIT = Fit(decay=0.3, steps=120, smoothing=0.02)
-BARS = (0.3, ONLY_ASKS_MIN, 0.7, 0.9)
+BARS = (0.3, ONLY_ASKS_MIN, ORDERS_NOTHING_MIN, 0.9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +93,15 @@ def main() -> None:
     def pooled(one: Questions) -> Floats:
         return encoder.pooled(one.sentences, "")[list(one.labels)]
 
-    def rows(of: Sequence[Questions]) -> Floats:
-        with ThreadPoolExecutor() as pool:  # the encoder computes outside of the interpreter's lock
-            return np.concatenate(list(track(pool.map(pooled, of), description="encoding", total=len(of))))
-
     sure, texts = [*questions[held:], *of_recall(), *of_users()], list(of_texts())
     known = [*sure, *texts]
     labels = [label for one in known for label in one.labels.values()]
     shares = np.ones(len(labels), dtype=np.float32)
     shares[len(sure) :][np.array(labels[len(sure) :]) == ONLY_ASKS] = ASKING_WEIGHT
-    weights = logistic(rows(known), labels, FIT, kinds=len(ASKS), shares=shares)
+    weights = logistic(rows_of(pooled, known), labels, FIT, kinds=len(ASKS), shares=shares)
     if held:
         kept = questions[:held]
-        logits = rows(kept) @ weights[:, :-1].T + weights[:, -1]
+        logits = rows_of(pooled, kept) @ weights[:, :-1].T + weights[:, -1]
         score(logits, [label for one in kept for label in one.labels.values()])
         return
     head = {"asks": (weights[:, :-1], weights[:, -1])}

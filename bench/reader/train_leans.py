@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import random
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,8 +21,7 @@ import numpy as np
 import texts as corpus
 from examples import Example, Texts
 from fingerprint import CHANGES_FOLDER, LEANING_FILE, ORDERS_FOLDER, fingerprint
-from heads import WEIGHTS, Fit, Floats, encoder_of, logistic, save
-from rich.progress import track
+from heads import WEIGHTS, Fit, Floats, encoder_of, logistic, rows_of, save
 from texts import Leaning, Marked
 
 from memory.adapters.models.statement_encoder import pooled_of
@@ -76,12 +74,8 @@ def main() -> None:
         hidden = encoder.hidden(example.window)
         return np.stack([pooled_of(hidden, one.first, one.stop) for one in example.judged])
 
-    def rows(of: Sequence[Example]) -> Floats:
-        with ThreadPoolExecutor() as pool:  # the encoder computes outside of the interpreter's lock
-            return np.concatenate(list(track(pool.map(pooled, of), description="encoding", total=len(of))))
-
     labels = [one.labels[-1] for example in known for one in example.judged]
-    inputs = np.concatenate([rows(known), rows(standing)])
+    inputs = np.concatenate([rows_of(pooled, known), rows_of(pooled, standing)])
     stands = len(inputs) - len(labels)
     assert all(one.labels[0] == ACTS.index("state") for example in standing for one in example.judged)
     shares = np.array([1.0] * len(labels) + [STANDS_WEIGHT] * stands, dtype=np.float32)
@@ -89,7 +83,10 @@ def main() -> None:
     weights = logistic(inputs, labels, FIT, kinds=2, shares=shares)
     if held:
         kept = reading.leanings(clauses[:held])
-        score(rows(kept) @ weights[:, :-1].T + weights[:, -1], [one.labels[-1] for e in kept for one in e.judged])
+        score(
+            rows_of(pooled, kept) @ weights[:, :-1].T + weights[:, -1],
+            [one.labels[-1] for e in kept for one in e.judged],
+        )
         return
     save(
         {"leans": (weights[:, :-1], weights[:, -1])},
