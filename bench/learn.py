@@ -1,9 +1,10 @@
 """Measures learning: turns per second, the delay from a reply until its turn is learnt, and the cost of a model.
 
-`python bench/learn.py [TURNS] [--users 20] [--memories 300] [--characters N] [--llm URL --model NAME]`. A real worker
-with the real models, on the real store and turn log; returning users with so many memories each. Turns are as long
-as LongMemEval's (`bench/turns.py`); `--characters` gives every message of a user that length instead. First a backlog:
-all turns at once, until the last is learnt. Then a steady pace, to see how long after its reply a turn is learnt.
+`python bench/learn.py [TURNS] [--users 20] [--memories 300] [--characters N] [--postgres] [--llm URL --model NAME]`. A
+real worker with the real models, on the real store and turn log (with `--postgres` on a PostgreSQL server); returning
+users with so many memories each. Turns are as long as LongMemEval's (`bench/turns.py`); `--characters` gives every
+message of a user that length instead. First a backlog: all turns at once, until the last is learnt. Then a steady pace,
+to see how long after its reply a turn is learnt.
 Without `--llm` the trained reader reads. `cached_share` is the share of prompt tokens that the server reports
 as cached; 0 if it reports none. No chats are served, so there is no comparison with Envoy; for the effect of learning
 on chats see `bench/load.py --learning`.
@@ -24,6 +25,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 from chats import grown, samples
+from databases import add_database, own_database
 from memories import fill
 from report import Bar, Report, Sheet, bench_parser, ratio
 from rich.console import Console
@@ -101,7 +103,12 @@ class Learning:
 async def measure(options: argparse.Namespace, failures: Counter[str]) -> dict[str, Any]:
     turns = exchanges(options.turns + STEADY_SECONDS * STEADY_TURNS_PER_SECOND, characters=options.characters)
     users = [f"user-{number}" for number in range(options.users)]
-    with tempfile.TemporaryDirectory() as folder, running_learning_processes(Path(folder)) as parts:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        own_database(is_postgres=options.postgres) as postgres,
+        running_learning_processes(Path(folder)) as parts,
+    ):
+        parts.database_url = postgres.url if postgres else ""
         try:
             await returning(parts, users, options.memories)
             async with records_of(parts) as records:
@@ -119,7 +126,7 @@ async def measure(options: argparse.Namespace, failures: Counter[str]) -> dict[s
                 worker.stop()
         finally:
             parts.end()
-    costs = {f"{part}_cpu_ms_a_turn": 1000 * spent[part] / options.turns for part in ("worker", "milvus")}
+    costs = {f"{part}_cpu_ms_a_turn": 1000 * spent[part] / options.turns for part in ("worker", "milvus", "postgres")}
     rate = {"turns_a_second": options.turns / seconds, **costs}
     lengths = lengths_of(turns[: options.turns])
     return {**rate, "left_over": left_over, **spent_on(options.turns, *pages), "lengths": lengths}
@@ -176,6 +183,7 @@ def main() -> int:
     parser.add_argument("--users", type=int, default=20)
     parser.add_argument("--memories", type=int, default=300, help="that each user has at the start")
     parser.add_argument("--characters", type=int, default=0, help="of every user's message; default: as in real chats")
+    add_database(parser)
     parser.add_argument("--llm", default="", help="base URL of an OpenAI-compatible server that extracts")
     parser.add_argument("--model", default="m", help="what it calls its model")
     options = parser.parse_args()

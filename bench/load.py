@@ -6,7 +6,8 @@ text. They are recorded and learnt like any chat. Bare Envoy and product take tu
 the same number of clients; "added" is the difference of their percentiles, chats without a note included. CPU is that
 of a part's processes, in milliseconds per chat. `--filters 1,2` measures with one filter and with two. `--learning`
 measures the same chats, unrecorded, while the worker has nothing to learn and while it learns their users' imported
-turns, in turn.
+turns, in turn. `--postgres` does all of this on a PostgreSQL server, and after that measures the same chats on SQLite
+and on PostgreSQL, in turn.
 
 Overload is an open loop: chats are sent at three times the best rate whether or not others were answered. A chat waits
 past the deadline if it takes longer than a bare Envoy under that load does (p99) and `memory.deadline_ms` together.
@@ -20,15 +21,16 @@ import math
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import uvloop
 from chats import Chats, Rest, chat, connected, samples
+from databases import add_database, rig_with_database
 from memories import fill, new_questions
 from report import Bar, Report, Sheet, bench_parser, percentiles, ratio
 from rich.progress import Progress
-from rig import Rig, running_rig
+from rig import Rig
 from sides import COLUMNS, Compared, Side, Spending, merge
 from turns import exchanges
 
@@ -50,6 +52,7 @@ BARS = (
     Bar("overload: chats with a note, against the best", at_least=0.9),
     Bar("overload: chats past the deadline", at_most=0),
     Bar("learning: added p99", "ms", at_most=20.0),
+    Bar("PostgreSQL: CPU of the filter, against SQLite", "times", at_most=1.1),
     Bar("failed chats", at_most=0),
 )
 ROUNDS = 4  # in which bare Envoy and product take turns
@@ -61,6 +64,7 @@ OVERLOAD_CONNECTIONS = 400  # so many chats at a time; one that finds none free 
 LEARNING_ROUNDS = 2  # each ends when all is learnt, so that the next begins with a worker that rests
 IMPORTED_A_SECOND = 90  # turns, of a slice: more than a worker learns in it
 DRAIN_SECONDS_MAX = 120.0
+DATABASE_CLIENTS = 4
 DEADLINE_MS = Settings().memory.deadline_ms
 
 
@@ -184,14 +188,19 @@ class Load:
             await asyncio.sleep(0.5)
 
 
+async def filled(rig: Rig, options: argparse.Namespace) -> list[str]:
+    """The users, who have their memories then."""
+    users = [f"load-{number}" for number in range(options.users)]
+    async with open_embedder(from_process(None, {})) as embedder:
+        await fill(rig.product.store_uri, embedder, dict.fromkeys(users, options.memories))
+    return users
+
+
 async def measure(
     rig: Rig, options: argparse.Namespace, failures: Counter[str], progress: Progress
 ) -> dict[str, Compared]:
-    users = [f"load-{number}" for number in range(options.users)]
     stages = progress.add_task("filling", total=None)
-    async with open_embedder(from_process(None, {})) as embedder:
-        milvus = rig.product.store_uri
-        await fill(milvus, embedder, dict.fromkeys(users, options.memories))
+    users = await filled(rig, options)
     load = Load(rig, users, failures)
     await load.warm()
     found: dict[str, Compared] = {}
@@ -218,6 +227,20 @@ async def measure(
     rate = OVERLOAD * best(found).ours.notes_a_second
     if rate > 0:
         await add("overload", load.open(f"overload, {rate:.0f}/s", rate, options.seconds))
+    return found
+
+
+async def databases_in_turn(
+    rigs: Mapping[str, Rig], options: argparse.Namespace, failures: Counter[str]
+) -> dict[str, Compared]:
+    """Products that run at the same time take turns, so that other load on the machine affects them alike."""
+    loads = {name: Load(rig, await filled(rig, options), failures) for name, rig in rigs.items()}
+    for load in loads.values():
+        await load.warm()
+    found = {name: Compared(name) for name in rigs}
+    for _ in range(ROUNDS):
+        for name, load in loads.items():
+            merge(found[name], await load.closed(name, DATABASE_CLIENTS, options.seconds / ROUNDS))
     return found
 
 
@@ -267,12 +290,16 @@ def main() -> int:
     parser.add_argument(
         "--learning", action="store_true", help="chats without and with a worker that learns beside them"
     )
+    add_database(parser)
     options = parser.parse_args()
     report = Report("load", BARS, options.json)
     runs: dict[int, dict[str, Compared]] = {}
     for filters in options.filters:
         once = options if not runs else argparse.Namespace(**{**vars(options), "learning": False})
-        with running_rig("--filters", str(filters)) as rig, Progress(transient=True) as progress:
+        with (
+            rig_with_database("--filters", str(filters), is_postgres=options.postgres) as rig,
+            Progress(transient=True) as progress,
+        ):
             runs[filters] = uvloop.run(measure(rig, once, report.failures, progress))
     sheets = [
         Sheet(f"{filters} filter{'s' * (filters > 1)}", COLUMNS, [one.row() for one in found.values()])
@@ -280,13 +307,25 @@ def main() -> int:
     ]
     if len(runs) > 1:
         sheets.append(compared(runs))
+    shown, databases = figures(runs[options.filters[0]]), dict[str, Compared]()
+    if options.postgres:
+        with (
+            rig_with_database(is_postgres=False) as on_sqlite,
+            rig_with_database(is_postgres=True) as on_postgres,
+        ):
+            rigs = {"SQLite": on_sqlite, "PostgreSQL": on_postgres}
+            databases = uvloop.run(databases_in_turn(rigs, options, report.failures))
+        sheets.append(Sheet("databases in turn", COLUMNS, [one.row() for one in databases.values()]))
+        costs = [one.summary()["cpu_ms_a_chat"].get("filter", math.nan) for one in databases.values()]
+        shown["PostgreSQL: CPU of the filter, against SQLite"] = ratio(costs[1], costs[0])
     result = {
         "settings": {name: value for name, value in vars(options).items() if name != "json"},
         "filters": {
             str(filters): {name: one.summary() for name, one in found.items()} for filters, found in runs.items()
         },
+        "databases": {name: one.summary() for name, one in databases.items()},
     }
-    return report.finish(result, sheets, figures(runs[options.filters[0]]))
+    return report.finish(result, sheets, shown)
 
 
 def compared(runs: dict[int, dict[str, Compared]]) -> Sheet:

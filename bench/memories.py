@@ -23,7 +23,7 @@ from memory.model import Change, ChangeKind, Memory
 from memory.ports import Embedder
 from memory.processes.composition import stored_origin
 from memory.runtime.metrics import Metrics
-from memory.settings import Settings
+from memory.settings.loader import from_process
 
 SENTENCES = 2_000  # different ones; users with more memories say them again, on another day
 ROWS_AT_ONCE = 1_000
@@ -82,32 +82,34 @@ async def fill(
     """Memories straight into the store, as many as each user is to have, for so many users at once: a server makes each
     write wait for a few tenths of a second.
     """
-    said = sentences()
-    vectors = np.asarray(await embedder.embed(said, is_urgent=False), dtype=np.float32)
-    settings = Settings().memory
+    said, product = sentences(), from_process(None, {})
+    settings = product.memory
+    # 7 and 2,000 share no factor: each once
+    picked = {user: (np.arange(n) * 7 + place * 131) % SENTENCES for place, (user, n) in enumerate(users.items())}
+    needed = np.unique(np.concatenate(list(picked.values())))
+    vectors = np.zeros((SENTENCES, settings.milvus.dimension), dtype=np.float32)
+    if needed.size:
+        vectors[needed] = await embedder.embed([said[number] for number in needed], is_urgent=False)
     address = MilvusAddress(
         milvus_uri,
         collection or settings.milvus.collection,
         settings.milvus.dimension,
-        origin=await stored_origin(Settings()),
+        origin=await stored_origin(product),
         access=MilvusAccess(token=token),
     )
     async with MilvusStore(address, metrics=Metrics(CollectorRegistry()), timeouts=PATIENT) as store:
         places = asyncio.Semaphore(at_once)
 
-        async def fill_one(place: int, user: str, count: int) -> None:
-            picked = (np.arange(count) * 7 + place * 131) % SENTENCES  # 7 and 2,000 share no factor: each once
+        async def fill_one(user: str, chosen: np.ndarray) -> None:
             async with places:
-                for start in range(0, count, ROWS_AT_ONCE):
-                    numbers = range(start, min(start + ROWS_AT_ONCE, count))
-                    changes = [
-                        Change(ChangeKind.CREATE, a_memory(user, number, said[picked[number]])) for number in numbers
-                    ]
-                    await store.apply(user, changes, vectors[picked[numbers.start : numbers.stop]])
+                for start in range(0, len(chosen), ROWS_AT_ONCE):
+                    part = chosen[start : start + ROWS_AT_ONCE]
+                    memories = (a_memory(user, number, said[one]) for number, one in enumerate(part, start))
+                    await store.apply(user, [Change(ChangeKind.CREATE, one) for one in memories], vectors[part])
 
         async with asyncio.TaskGroup() as tasks:
-            for place, (user, count) in enumerate(users.items()):
-                tasks.create_task(fill_one(place, user, count))
+            for user, chosen in picked.items():
+                tasks.create_task(fill_one(user, chosen))
 
 
 async def save_last(api: str, users: Sequence[str], failures: Counter[str]) -> None:

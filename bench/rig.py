@@ -38,22 +38,29 @@ PARTS = {  # a word of the command line that only this part has
     "milvus": "milvus-lite server ",
     "envoy": "envoy -c ",
     "supervisor": "memproxy up ",
+    "postgres": "postgres",  # its children name themselves "postgres: …"; the last, since other parts are given its URL
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Rig:
+    """`database_pid`: the PostgreSQL server that holds the product's state; 0 without one."""
+
     product: Product
     bare_port: int
+    database_pid: int = 0
 
     @property
     def port(self) -> int:
         return self.product.ports["proxy"]
 
     def cpu_seconds(self) -> Counter[str]:
-        """Of the product's parts, and of this bench."""
+        """Of the product's parts, of its database server, and of this bench."""
         assert self.product.process is not None
-        return cpu_seconds(self.product.process.pid)
+        spent = cpu_seconds(self.product.process.pid)
+        if self.database_pid:
+            spent["postgres"] = cpu_seconds(self.database_pid)["postgres"]
+        return spent
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from rig import Rig
 LATE = ("memproxy_recall_late_total", 'memproxy_requests_total{reason="embedder",status="unavailable"}')
 COLUMNS = (
     *("", "chats/s", "notes/s", "share", "bare p50", "+p50", "+p95", "+p99"),
-    *("filter CPU", "Envoy CPU", "worker CPU", "Milvus CPU", "bench CPU"),
+    *("filter CPU", "Envoy CPU", "worker CPU", "Milvus CPU", "PostgreSQL CPU", "bench CPU"),
 )
 
 
@@ -91,7 +91,7 @@ class Compared:
 
     def row(self) -> tuple[object, ...]:
         one, spent = self.summary(), self.summary()["cpu_ms_a_chat"]
-        more, parts = one["added"], ("filter", "envoy", "worker", "milvus", "bench")
+        more, parts = one["added"], ("filter", "envoy", "worker", "milvus", "postgres", "bench")
         figures = (one["chats_a_second"], one["notes_a_second"], one["share_with_a_note"])
         return self.name, *figures, one["bare"]["p50"], *more.values(), *(spent.get(p, math.nan) for p in parts)
 

@@ -30,16 +30,17 @@ from typing import Any
 
 import uvloop
 from chats import Chats, connected, samples
+from databases import add_database, own_database, running_rig_on
 from memories import fill, new_questions
 from prometheus_client import CollectorRegistry
 from report import Bar, Report, Sheet, bench_parser, ratio
 from rich.progress import Progress
-from rig import Rig, command_line, descendants, ending_plainly, part_of, running_rig
+from rig import Rig, command_line, descendants, ending_plainly, part_of
 
 from kept_things import SUBJECTS, kept_thing  # isort: skip - on the path since `rig`
 from milvus_standalone import MilvusServer  # isort: skip
 from process_sizes import ProcessSize, size_of  # isort: skip
-from postgres_server import PostgresServer, own_postgres_server  # isort: skip
+from postgres_server import PostgresServer  # isort: skip
 
 from memory.adapters.milvus.connection import MilvusAddress
 from memory.adapters.milvus.store import MilvusStore
@@ -301,14 +302,13 @@ def held_by(postgres: PostgresServer) -> list[tuple[str, int, float]]:
 
 @contextmanager
 def running(options: argparse.Namespace) -> Iterator[Deployment]:
-    parts: tuple[str, ...] = ("--filters", str(options.filters), "--workers", str(options.workers))
-    settings, servers, config, address, postgres = Settings().memory.milvus, dict[int, str](), None, None, None
+    parts = ("--filters", str(options.filters), "--workers", str(options.workers))
+    settings, servers, config, address = Settings().memory.milvus, dict[int, str](), None, None
     with ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="memproxy-")))
-        if options.postgres:
-            postgres = stack.enter_context(own_postgres_server())
+        postgres = stack.enter_context(own_database(is_postgres=options.postgres))
+        if postgres:
             servers[postgres.pid] = POSTGRES
-            parts = (*parts, "--database-url", postgres.url)
         if options.milvus_server:
             milvus = MilvusServer(home / "milvus")
             stack.callback(milvus.kill)
@@ -316,7 +316,7 @@ def running(options: argparse.Namespace) -> Iterator[Deployment]:
             servers[milvus.pid] = MILVUS_SERVER
             config = stack.enter_context(milvus.configured(home, settings.collection))
             address = milvus.address(settings.collection, settings.dimension)
-        rig = stack.enter_context(running_rig(*parts, config=config))
+        rig = stack.enter_context(running_rig_on(postgres, *parts, config=config))
         if address is None:
             address = MilvusAddress(rig.product.store_uri, settings.collection, settings.dimension)
         yield Deployment(rig, address, servers, postgres)
@@ -330,7 +330,7 @@ def main() -> int:
     parser.add_argument("--memories", type=int, default=300, help="of each user, before anything is learnt")
     parser.add_argument("--filters", type=int, default=2)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--postgres", action="store_true", help="state on a PostgreSQL server instead of in SQLite")
+    add_database(parser)
     parser.add_argument("--milvus-server", action="store_true", help="memories on a server instead of in Milvus Lite")
     options = parser.parse_args()
     warm_seconds = max(WARM_SECONDS_MIN, WARM_SHARE * 60 * options.minutes)
