@@ -16,6 +16,7 @@ from litestar.plugins import OpenAPISchemaPlugin
 from litestar.typing import FieldDefinition
 
 from memory.chat.completions import NotAChat, read_chat_request
+from memory.chat.envelopes import Envelopes, of_speaker
 from memory.chat.json_spans import NotJson, well_formed
 from memory.errors import BadInput
 from memory.model import Message
@@ -96,19 +97,19 @@ def decoded(body: bytes, shape: type[_Body]) -> _Body:
         raise BadInput(f"the body is not JSON that we can read: {error}") from None
 
 
-def messages_of(raw: msgspec.Raw, name: str) -> tuple[Message, ...]:
-    """Messages in the format of a chat request; null and [] give an empty history."""
+def messages_of(raw: msgspec.Raw, name: str, envelopes: Envelopes, user_id: str) -> tuple[Message, ...]:
+    """Messages in the format of a chat request, read as those of a chat; null and [] give an empty history."""
     if bytes(raw).strip() in (b"null", b"[]"):
         return ()
     try:
-        conversation = read_chat_request(b'{"messages":' + bytes(raw) + b"}").conversation
+        conversation = read_chat_request(b'{"messages":' + bytes(raw) + b"}", envelopes=envelopes).conversation
     except NotAChat as error:
         raise BadInput(f"{name} cannot be read: {error.reason}") from None
     if conversation is None:
         raise BadInput(f'{name} must be a list of messages such as {{"role": "user", "content": "text"}}')
     if len(conversation.messages) > HISTORY_MESSAGES_MAX:
         raise BadInput(f"{name} may hold {HISTORY_MESSAGES_MAX} messages, got {len(conversation.messages)}")
-    return conversation.messages
+    return of_speaker(conversation, user_id).messages
 
 
 def unknown_name(name: str, known: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from litestar.response import Stream
 
 from memory.api import conversation_views as views
 from memory.api.bodies import LenientJsonBody
-from memory.api.operations import READS, WRITES, PathId, TheCaller, TheLibrary, operation
+from memory.api.operations import READS, WRITES, PathId, TheCall, operation
 from memory.api.transfers import JSON_LINES
 from memory.errors import BadInput
 from memory.model import MessageFilter, Scope
@@ -63,32 +63,23 @@ class SessionsController(Controller):
 
     @operation(get, "/", "listSessions", allowed=READS)
     async def show_page(
-        self,
-        library: TheLibrary,
-        caller: TheCaller,
-        limit: SessionLimit = SESSIONS_PER_PAGE_MAX,
-        cursor: FromQuery[str] = "",
+        self, call: TheCall, limit: SessionLimit = SESSIONS_PER_PAGE_MAX, cursor: FromQuery[str] = ""
     ) -> views.SessionPageView:
         """One page of sessions, the latest active first."""
-        page = await library.conversations.sessions(caller.user_id, limit=limit, cursor=cursor)
-        opened = [await library.conversations.is_open(caller.user_id, one) for one in page.items]
+        page = await call.library.conversations.sessions(call.user_id, limit=limit, cursor=cursor)
+        opened = [await call.library.conversations.is_open(call.user_id, one) for one in page.items]
         shown = [views.session_view(one, is_open=is_open) for one, is_open in zip(page.items, opened, strict=True)]
         return views.SessionPageView(shown, page.next_cursor or None)
 
     @operation(get, "/{id:str}", "getSession", allowed=READS, errors=(404,))
     async def show(
-        self,
-        library: TheLibrary,
-        caller: TheCaller,
-        path_id: PathId,
-        limit: MessageLimit = PAGE_DEFAULT,
-        cursor: FromQuery[str] = "",
+        self, call: TheCall, path_id: PathId, limit: MessageLimit = PAGE_DEFAULT, cursor: FromQuery[str] = ""
     ) -> views.ShownSession:
         """A session with the messages of its live branch, to go on elsewhere. Branches that were left are listed apart.
 
         They and the notes come with the first page. The messages of all branches: `getConversation`.
         """
-        conversations, user_id = library.conversations, caller.user_id
+        conversations, user_id = call.library.conversations, call.user_id
         session = await conversations.session(user_id, path_id)
         where = MessageFilter(user_id, session.id, only_live=True)
         page = await conversations.page(where, limit=limit, cursor=cursor)
@@ -106,17 +97,17 @@ class SessionsController(Controller):
         )
 
     @operation(post, "/{id:str}/end", "endSession", allowed=WRITES, errors=(404,), status_code=202)
-    async def end(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> views.EndedSession:
+    async def end(self, call: TheCall, path_id: PathId) -> views.EndedSession:
         """Ends a session; its summary is written soon after its turns are learnt."""
-        await library.end_session(caller.user_id, path_id)
+        await call.library.end_session(call.user_id, path_id)
         return views.EndedSession(True)
 
     @operation(delete, "/{id:str}", "deleteSession", allowed=WRITES, errors=(404, 409))
     async def delete(
-        self, library: TheLibrary, caller: TheCaller, path_id: PathId, keep_memories: FromQuery[bool] = False
+        self, call: TheCall, path_id: PathId, keep_memories: FromQuery[bool] = False
     ) -> views.DeletedSessionView:
         """Deletes the record of a session, and memories based on it alone unless they are to be kept."""
-        deleted = await library.conversations.delete_session(caller.user_id, path_id, keep_memories=keep_memories)
+        deleted = await call.library.conversations.delete_session(call.user_id, path_id, keep_memories=keep_memories)
         counts = views.SessionDeletions(deleted.turns, deleted.messages, deleted.memories)
         return views.DeletedSessionView(counts, deleted.kept_memories)
 
@@ -128,46 +119,39 @@ class ConversationsController(Controller):
     @operation(get, "/messages", "getConversation", allowed=READS, errors=(404,), dependencies=ASKED)
     async def show(
         self,
-        library: TheLibrary,
-        caller: TheCaller,
+        call: TheCall,
         path_id: PathId,
         asked: NamedDependency[AskedMessages],
         limit: MessageLimit = PAGE_DEFAULT,
         cursor: FromQuery[str] = "",
     ) -> views.MessagePageView:
         """One page of the messages of a conversation, in order."""
-        where = asked.of(caller.user_id, path_id)
-        page = await library.conversations.conversation(where, limit=limit, cursor=cursor)
+        where = asked.of(call.user_id, path_id)
+        page = await call.library.conversations.conversation(where, limit=limit, cursor=cursor)
         return views.MessagePageView(list(map(views.message_view, page.items)), page.next_cursor or None)
 
     @operation(post, "/messages", "addMessages", allowed=WRITES, dto=LenientJsonBody, status_code=201)
-    async def add(
-        self, library: TheLibrary, caller: TheCaller, path_id: PathId, data: JSONBody[views.MessagesBody]
-    ) -> views.AddedMessages:
+    async def add(self, call: TheCall, path_id: PathId, data: JSONBody[views.MessagesBody]) -> views.AddedMessages:
         """Records messages that the filter does not see. Repeating a message with an id changes nothing."""
-        scope = Scope(caller.user_id, data.project_id or "", path_id)
-        return views.AddedMessages(await library.conversations.add(scope, list(map(views.new_message, data.messages))))
+        scope = Scope(call.user_id, data.project_id or "", path_id)
+        return views.AddedMessages(
+            await call.library.conversations.add(scope, list(map(views.new_message, data.messages)))
+        )
 
     @operation(post, "/trim", "trimConversation", allowed=WRITES, errors=(404,))
-    async def trim(
-        self, library: TheLibrary, caller: TheCaller, path_id: PathId, data: JSONBody[views.TrimBody]
-    ) -> views.TrimmedConversation:
+    async def trim(self, call: TheCall, path_id: PathId, data: JSONBody[views.TrimBody]) -> views.TrimmedConversation:
         """Deletes all but the last messages. Memories stay, and so do turns that are not learnt yet."""
         return views.TrimmedConversation(
-            await library.conversations.trim(caller.user_id, path_id, keep_last=data.keep_last)
+            await call.library.conversations.trim(call.user_id, path_id, keep_last=data.keep_last)
         )
 
     @operation(post, "/compress", "compressConversation", allowed=WRITES, errors=(404,))
     async def compress(
-        self,
-        library: TheLibrary,
-        caller: TheCaller,
-        path_id: PathId,
-        data: JSONBody[views.CompressBody] = COMPRESS_BY_DEFAULT,
+        self, call: TheCall, path_id: PathId, data: JSONBody[views.CompressBody] = COMPRESS_BY_DEFAULT
     ) -> views.CompressedConversation:
         """Shortens outputs and tool results before the last messages. The originals are gone."""
-        changed = await library.conversations.compress(
-            caller.user_id, path_id, keep_last=data.keep_last, characters_max=data.characters_max
+        changed = await call.library.conversations.compress(
+            call.user_id, path_id, keep_last=data.keep_last, characters_max=data.characters_max
         )
         return views.CompressedConversation(changed)
 
@@ -179,38 +163,33 @@ class MessagesController(Controller):
     @operation(get, "/", "listMessages", allowed=READS, dependencies=ASKED)
     async def show_page(
         self,
-        library: TheLibrary,
-        caller: TheCaller,
+        call: TheCall,
         asked: NamedDependency[AskedMessages],
         conversation_id: FromQuery[str] = "",
         limit: MessageLimit = PAGE_DEFAULT,
         cursor: FromQuery[str] = "",
     ) -> views.MessagePageView:
         """One page of messages across conversations: by trace, agent or words."""
-        where = asked.of(caller.user_id, conversation_id)
-        page = await library.conversations.page(where, limit=limit, cursor=cursor)
+        where = asked.of(call.user_id, conversation_id)
+        page = await call.library.conversations.page(where, limit=limit, cursor=cursor)
         return views.MessagePageView(list(map(views.message_view, page.items)), page.next_cursor or None)
 
     @operation(get, "/export", "exportMessages", allowed=READS, dependencies=ASKED, media_type=JSON_LINES)
     async def export(
-        self,
-        library: TheLibrary,
-        caller: TheCaller,
-        asked: NamedDependency[AskedMessages],
-        conversation_id: FromQuery[str] = "",
+        self, call: TheCall, asked: NamedDependency[AskedMessages], conversation_id: FromQuery[str] = ""
     ) -> Stream:
         """All messages as JSON lines, in the order of the record."""
-        where = asked.of(caller.user_id, conversation_id)
-        messages = library.conversations.export(where)
+        where = asked.of(call.user_id, conversation_id)
+        messages = call.library.conversations.export(where)
         lines = (msgspec.json.encode(views.message_view(message)) + b"\n" async for message in messages)
         return Stream(lines, media_type=JSON_LINES)
 
     @operation(delete, "/{id:str}", "deleteMessage", allowed=WRITES, errors=(404, 409))
     async def delete(
-        self, library: TheLibrary, caller: TheCaller, path_id: PathId, keep_memories: FromQuery[bool] = False
+        self, call: TheCall, path_id: PathId, keep_memories: FromQuery[bool] = False
     ) -> views.DeletedMessageView:
         """Deletes one message; of a user's message also what is based on its turn alone."""
-        deleted = await library.conversations.delete_message(caller.user_id, path_id, keep_memories=keep_memories)
+        deleted = await call.library.conversations.delete_message(call.user_id, path_id, keep_memories=keep_memories)
         return views.DeletedMessageView(views.MessageDeletions(1, deleted))
 
 
@@ -219,7 +198,7 @@ class ReceiptMessagesController(Controller):
     tags = ("receipts",)
 
     @operation(get, "/{id:str}/messages", "getReceiptMessages", allowed=READS, errors=(404,))
-    async def show(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> views.ReceiptMessagesView:
+    async def show(self, call: TheCall, path_id: PathId) -> views.ReceiptMessagesView:
         """The messages of the turn that has this receipt. 404 if the record does not hold it (any more)."""
-        found = await library.conversations.of_receipt(caller.user_id, path_id)
+        found = await call.library.conversations.of_receipt(call.user_id, path_id)
         return views.ReceiptMessagesView(list(map(views.message_view, found)))

@@ -112,13 +112,9 @@ def _path(scope: AsgiScope) -> str:
     base = 3 if segments[:3] == ["", "v1", "memory"] else 2
     actions = IDS_AFTER.get(segments[base]) if len(segments) > base else None
     if actions is not None and len(segments) > base + 2:
-        has_action = segments[-1] in actions and _may_act(scope["method"], segments[-1])
+        last, method = segments[-1], scope["method"]  # sessions are shown and deleted under their ids alone
+        has_action = last in actions and (last != "end" or method in ("POST", "OPTIONS"))
         end = len(segments) - has_action
         segments = [*segments[: base + 1], "/".join(segments[base + 1 : end]), *segments[end:]]
     quoted = "/".join(quote(one, safe="") for one in segments if one)
     return f"/{quoted}/" if quoted and not segments[-1] else f"/{quoted}"
-
-
-def _may_act(method: str, action: str) -> bool:
-    """Whether the last segment is no part of the id: sessions are shown and deleted under their ids alone."""
-    return action != "end" or method in ("POST", "OPTIONS")

@@ -17,7 +17,7 @@ from memory.api.bodies import unknown_name
 from memory.api.browsers import refuse_other_types
 from memory.api.callers import Callers
 from memory.api.identity import Caller, Forbidden
-from memory.api.operations import Allowed
+from memory.api.operations import Allowed, Call, TheLibrary
 from memory.errors import BadInput, NotFound
 from memory.model import Memory
 from memory.model.projects import ProjectAccess
@@ -63,9 +63,9 @@ def call_guard(callers: Callers) -> Guard:
     return check
 
 
-def caller(request: Request[Caller, Any, Any]) -> Caller:
-    """Whom the guard identified."""
-    return request.user
+def call(request: Request[Caller, Any, Any], library: TheLibrary) -> Call:
+    """What endpoints get: the library, and whom the guard identified."""
+    return Call(library, request.user)
 
 
 def path_id(request: Request[Any, Any, Any]) -> str:

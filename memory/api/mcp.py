@@ -36,13 +36,9 @@ from msgspec import Meta
 from memory.api.asgi import AsgiApp
 from memory.api.bodies import BODY_BYTES_MAX
 from memory.api.callers import Callers
-from memory.api.guards import (
-    bounded_project,
-    joined_projects,
-    refuse_foreign_memory,
-    refuse_without_bounds,
-)
+from memory.api.guards import bounded_project, joined_projects, refuse_foreign_memory, refuse_without_bounds
 from memory.api.identity import Access, Caller, refuse_unredacted
+from memory.api.refusals import CHANGED
 from memory.api.times import time_text
 from memory.errors import BadInput, Conflict, Unavailable
 from memory.model import MEMORY_TYPES, NO_ATTRIBUTE, Candidate, Memory, RequestOptions, Scope
@@ -122,11 +118,7 @@ class DeleteInput(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     memory_id: Annotated[str, Meta(min_length=1, description="The id of a memory, as `memory_search` returned it.")]
 
 
-class ProjectsInput(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    pass
-
-
-class StatsInput(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class NoInput(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     pass
 
 
@@ -167,13 +159,13 @@ async def delete(library: Library, caller: Caller, given: DeleteInput) -> dict[s
     return {"deleted": 1}
 
 
-async def projects(library: Library, caller: Caller, _: ProjectsInput) -> dict[str, Any]:
+async def projects(library: Library, caller: Caller, _: NoInput) -> dict[str, Any]:
     """Returns `{projects}`: the shared projects of which the user is a member, with their role."""
     joined = await joined_projects(library, caller)
     return {"projects": [{"project_id": one.project.project_id, "role": one.role} for one in joined]}
 
 
-async def stats(library: Library, caller: Caller, _: StatsInput) -> dict[str, Any]:
+async def stats(library: Library, caller: Caller, _: NoInput) -> dict[str, Any]:
     """Returns counts of memories by status and type, and of turns that wait to be learnt."""
     refuse_without_bounds(caller)
     found = await library.stats(caller.user_id)
@@ -251,13 +243,13 @@ TOOLS = {
     "memory_projects": MemoryTool(
         "List the projects in which the user shares memories with others, and their role: viewers read, others add "
         "too. Use it when the user speaks of a project or a team, to find the project_id for the other tools.",
-        ProjectsInput,
+        NoInput,
         projects,
         ToolAnnotations(read_only_hint=True, open_world_hint=False),
     ),
     "memory_stats": MemoryTool(
         "Count what is remembered about the user. Use it when the user asks how much is known about them.",
-        StatsInput,
+        NoInput,
         stats,
         ToolAnnotations(read_only_hint=True, open_world_hint=False),
     ),
@@ -316,7 +308,7 @@ class MemoryMcp:
         except (msgspec.ValidationError, BadInput) as error:
             return _refusal(str(error))
         except Conflict:
-            return _refusal("this was changed by another call at the same time; read it again")
+            return _refusal(CHANGED)
         except Unavailable as error:
             log.warning("a call could not be served", part=error.part, reason=str(error))
             return _refusal(f"{error.part} is unavailable; try again")

@@ -17,15 +17,7 @@ from memory.api.bodies import messages_of
 from memory.api.guards import bounded_project, is_visible, refuse_foreign_memory
 from memory.api.identity import refuse_unredacted
 from memory.api.memory_views import MemoryView, memory_view
-from memory.api.operations import (
-    READS_PROJECTS,
-    WRITES_PROJECTS,
-    IdempotencyKey,
-    PathId,
-    TheCaller,
-    TheLibrary,
-    operation,
-)
+from memory.api.operations import READS_PROJECTS, WRITES_PROJECTS, IdempotencyKey, PathId, TheCall, operation
 from memory.api.times import time_of
 from memory.errors import BadInput
 from memory.model import Memory, MemoryStatus, RequestOptions, Scope
@@ -41,13 +33,7 @@ PageLimit: TypeAlias = Annotated[int, QueryParameter(ge=1, le=PAGE_MEMORIES_MAX)
 TypesText: TypeAlias = Annotated[
     str, QueryParameter(description="Types, separated by commas, as vLLM Semantic Router takes them.")
 ]
-ClaimText: TypeAlias = Annotated[
-    str,
-    QueryParameter(
-        max_length=FILTER_CHARACTERS_MAX,
-        description="The whole field, ignoring case, white space, character width and punctuation. Empty: any.",
-    ),
-]
+ClaimText: TypeAlias = Annotated[str, QueryParameter(max_length=FILTER_CHARACTERS_MAX, description=views.WHOLE_FIELD)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,29 +93,23 @@ class MemoriesController(Controller):
 
     @operation(post, "/", "addMemories", allowed=WRITES_PROJECTS, errors=(409, 422), status_code=201)
     async def add(
-        self,
-        library: TheLibrary,
-        caller: TheCaller,
-        data: JSONBody[views.AddBody],
-        idempotency_key: IdempotencyKey = "",
+        self, call: TheCall, data: JSONBody[views.AddBody], idempotency_key: IdempotencyKey = ""
     ) -> views.AddedMemories:
         """Stores memories, without the secrets in them. Searches find them as soon as this returns."""
-        refuse_unredacted(caller, redact=data.redact)
+        refuse_unredacted(call.caller, redact=data.redact)
         given = [views.new_memory(memory, redact=data.redact) for memory in data.memories]
-        items = [replace(one, project_id=bounded_project(caller, one.project_id)) for one in given]
-        return views.AddedMemories(await library.add(Scope(caller.user_id), items, idempotency_key=idempotency_key))
+        items = [replace(one, project_id=bounded_project(call.caller, one.project_id)) for one in given]
+        return views.AddedMemories(await call.library.add(Scope(call.user_id), items, idempotency_key=idempotency_key))
 
     @operation(post, "/search", "searchMemories", allowed=READS_PROJECTS)
-    async def search(
-        self, library: TheLibrary, caller: TheCaller, data: JSONBody[views.SearchBody]
-    ) -> views.FoundMemories:
+    async def search(self, call: TheCall, data: JSONBody[views.SearchBody]) -> views.FoundMemories:
         """Finds memories, best first: those that a chat with this question and history would get."""
         started = time.perf_counter()
-        project_id = bounded_project(caller, data.project_id or "")
-        found = await library.search(
-            Scope(caller.user_id, project_id, data.session_id or "", data.agent_id or ""),
+        project_id = bounded_project(call.caller, data.project_id or "")
+        found = await call.library.search(
+            Scope(call.user_id, project_id, data.session_id or "", data.agent_id or ""),
             query=data.query,
-            history=messages_of(data.history, "history"),
+            history=messages_of(data.history, "history", call.library.envelopes, call.user_id),
             options=RequestOptions(
                 memory_types=tuple(data.memory_types or ()),
                 retrieval_limit=data.limit,
@@ -143,40 +123,32 @@ class MemoriesController(Controller):
 
     @operation(get, "/", "listMemories", allowed=READS_PROJECTS, dependencies=PAGE)
     async def show_page(
-        self,
-        library: TheLibrary,
-        caller: TheCaller,
-        asked: NamedDependency[AskedPage],
-        about: NamedDependency[ListedContent],
+        self, call: TheCall, asked: NamedDependency[AskedPage], about: NamedDependency[ListedContent]
     ) -> views.ListedMemories:
         """One page of memories, newest first, with the facts of one sentence next to one another (a sentence may go on
         in the next page). `as_of`: those that had that status then. `subject`, `name`, `attribute` and `value`: those
         whose claim has them.
         """
-        scope = Scope(caller.user_id, bounded_project(caller, asked.project_id))
+        scope = Scope(call.user_id, bounded_project(call.caller, asked.project_id))
         status = None if asked.status == "all" else MemoryStatus(asked.status)
         as_of = time_of(asked.as_of, "as_of")
-        page = await library.page(
+        page = await call.library.page(
             scope, status=status, about=about, as_of=as_of, limit=asked.limit, cursor=asked.cursor
         )
-        total = await library.total(scope, status=status, about=about) if as_of is None else None
+        total = await call.library.total(scope, status=status, about=about) if as_of is None else None
         memories = views.listed_memories(page.items)
         return views.ListedMemories(memories, page.next_cursor or None, total, asked.limit)
 
     @operation(delete, "/", "deleteMemories", allowed=WRITES_PROJECTS, errors=(409,))
     async def delete_scope(
-        self,
-        library: TheLibrary,
-        caller: TheCaller,
-        user_id: FromQuery[str | None] = None,
-        project_id: FromQuery[str | None] = None,
+        self, call: TheCall, user_id: FromQuery[str | None] = None, project_id: FromQuery[str | None] = None
     ) -> views.DeletedScope:
         """Deletes all memories and the conversation record of the user, or of one of their projects."""
-        if user_id is None:  # that it is the caller's own was checked with the identity
+        if user_id is None:  # that it is the call.caller's own was checked with the identity
             raise BadInput("user_id must be given: this deletes all memories of that user, or of one of their projects")
         if project_id == "":
             raise BadInput("project_id is empty: leave it out to delete all memories of the user")
-        erased = await library.erase(caller.user_id, bounded_project(caller, project_id or ""))
+        erased = await call.library.erase(call.user_id, bounded_project(call.caller, project_id or ""))
         return views.DeletedScope(erased.request.deleted["memories"], erased.request.deleted["turns_withdrawn"])
 
     @operation(
@@ -189,11 +161,11 @@ class MemoriesController(Controller):
         response_headers=[ETAG_HEADER],
     )
     async def show(
-        self, library: TheLibrary, caller: TheCaller, path_id: PathId, if_none_match: IfNoneMatch = None
+        self, call: TheCall, path_id: PathId, if_none_match: IfNoneMatch = None
     ) -> Response[views.MemoryView]:
         """One memory."""
-        await refuse_foreign_memory(library, caller, path_id, is_change=False)
-        return shown_unless_known(await library.get(caller.user_id, path_id), if_none_match)
+        await refuse_foreign_memory(call.library, call.caller, path_id, is_change=False)
+        return shown_unless_known(await call.library.get(call.user_id, path_id), if_none_match)
 
     @operation(
         patch,
@@ -204,37 +176,30 @@ class MemoriesController(Controller):
         response_headers=[ETAG_HEADER],
     )
     async def edit(
-        self,
-        library: TheLibrary,
-        caller: TheCaller,
-        path_id: PathId,
-        data: JSONBody[views.EditBody],
-        if_match: IfMatch = None,
+        self, call: TheCall, path_id: PathId, data: JSONBody[views.EditBody], if_match: IfMatch = None
     ) -> Response[views.MemoryView]:
         """Changes a memory in place, or restores an archived one; its id and times stay. `visibility` shares a memory
         in a project, or takes it back: then it gets a new id.
         """
-        await refuse_foreign_memory(library, caller, path_id, is_change=True)
+        await refuse_foreign_memory(call.library, call.caller, path_id, is_change=True)
         expected, change = expected_versions(if_match), views.edit_of(data)
         if change.project_id:
-            bounded_project(caller, change.project_id)
-        return shown(await library.patch(caller.user_id, path_id, change, expected=expected))
+            bounded_project(call.caller, change.project_id)
+        return shown(await call.library.patch(call.user_id, path_id, change, expected=expected))
 
     @operation(delete, "/{id:str}", "deleteMemory", allowed=WRITES_PROJECTS, errors=(404, 409, 412))
-    async def delete(
-        self, library: TheLibrary, caller: TheCaller, path_id: PathId, if_match: IfMatch = None
-    ) -> views.DeletedMemory:
+    async def delete(self, call: TheCall, path_id: PathId, if_match: IfMatch = None) -> views.DeletedMemory:
         """Forgets one memory for good."""
-        await refuse_foreign_memory(library, caller, path_id, is_change=True)
-        await library.delete(caller.user_id, path_id, expected=expected_versions(if_match))
+        await refuse_foreign_memory(call.library, call.caller, path_id, is_change=True)
+        await call.library.delete(call.user_id, path_id, expected=expected_versions(if_match))
         return views.DeletedMemory(1)
 
     @operation(get, "/{id:str}/history", "getMemoryHistory", allowed=READS_PROJECTS, errors=(404,))
-    async def show_history(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> views.MemoryHistory:
+    async def show_history(self, call: TheCall, path_id: PathId) -> views.MemoryHistory:
         """The memory, what it replaced, and all earlier wordings, latest first."""
-        await refuse_foreign_memory(library, caller, path_id, is_change=False)
-        history = await library.history(caller.user_id, path_id)
-        return views.history_view([one for one in history if is_visible(caller, one)])
+        await refuse_foreign_memory(call.library, call.caller, path_id, is_change=False)
+        history = await call.library.history(call.user_id, path_id)
+        return views.history_view([one for one in history if is_visible(call.caller, one)])
 
 
 # Entity tags (RFC 9110): the version of the memory in quotes. They are strong: with the same tag, representations are

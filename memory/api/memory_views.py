@@ -63,13 +63,8 @@ class AddBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     redact: Redacts = True
 
 
-ClaimField: TypeAlias = Annotated[
-    str,
-    Meta(
-        max_length=FILTER_CHARACTERS_MAX,
-        description="The whole field, ignoring case, white space, character width and punctuation. Empty: any.",
-    ),
-]
+WHOLE_FIELD = "The whole field, ignoring case, white space, character width and punctuation. Empty: any."
+ClaimField: TypeAlias = Annotated[str, Meta(max_length=FILTER_CHARACTERS_MAX, description=WHOLE_FIELD)]
 
 
 class SearchBody(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

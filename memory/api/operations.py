@@ -18,8 +18,21 @@ from memory.api.identity import Access, Caller
 from memory.api.refusals import ErrorBody
 from memory.service.library import Library
 
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a user, for its endpoint. `caller`: whom the guard identified."""
+
+    library: Library
+    caller: Caller
+
+    @property
+    def user_id(self) -> str:
+        return self.caller.user_id
+
+
 TheLibrary: TypeAlias = NamedDependency[Library]
-TheCaller: TypeAlias = NamedDependency[Caller]
+TheCall: TypeAlias = NamedDependency[Call]
 PathId: TypeAlias = NamedDependency[str]
 MemberId: TypeAlias = NamedDependency[str]
 IdempotencyKey: TypeAlias = Annotated[
@@ -33,7 +46,7 @@ IdempotencyKey: TypeAlias = Annotated[
 
 NOT_PARAMETERS = frozenset(
     (
-        *("self", "library", "caller", "data", "path_id", "member_id", "request"),
+        *("self", "library", "call", "data", "path_id", "member_id", "request"),
         *("idempotency_key", "if_match", "if_none_match"),
     )
 )  # the others are of the query
@@ -105,7 +118,8 @@ def operation(
             options["security"] = BY_TOKEN
         handler: HTTPRouteHandler = verb(
             path,
-            operation_id=lambda _, __, components: _operation_id(name, components),
+            # paths outside `/v1/memory`, which the API port alone serves, are second names of the same calls
+            operation_id=lambda _, __, parts: name if parts[:2] == ["v1", "memory"] else f"{name}OnApiPort",
             summary=(inspect.getdoc(endpoint) or name).partition(". ")[0].rstrip("."),
             opt={"allowed": allowed, "parameters": parameters},
             responses=_refusals(*OF_EVERY_CALL, *errors) | dict(also),
@@ -118,8 +132,3 @@ def operation(
 
 def _refusals(*statuses: int) -> dict[int, ResponseSpec]:
     return {one: ResponseSpec(ErrorBody, False, ERRORS[one]) for one in statuses}
-
-
-def _operation_id(name: str, components: list[Any]) -> str:
-    """Paths outside `/v1/memory`, which the API port alone serves, are second names of the same calls."""
-    return name if components[:2] == ["v1", "memory"] else f"{name}OnApiPort"

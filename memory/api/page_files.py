@@ -74,7 +74,8 @@ class PageFiles:
         if path != BASE and not path.startswith(BASE + "/"):
             await self._app(scope, receive, send)
             return
-        found = self._found(path.removeprefix(BASE).removeprefix("/") or INDEX)
+        name = path.removeprefix(BASE).removeprefix("/") or INDEX
+        found = self._mode if name == MODE else page_files().get(name)
         if scope["method"] != "GET" or found is None:
             await self._app(scope, receive, send)  # which refuses it as any other
             return
@@ -83,9 +84,6 @@ class PageFiles:
             await send_answer(send, 308, [(b"location", b"ui/")])
             return
         await _send_file(scope, send, found)
-
-    def _found(self, name: str) -> PageFile | None:
-        return self._mode if name == MODE else page_files().get(name)
 
 
 async def _send_file(scope: AsgiScope, send: AsgiSend, found: PageFile) -> None:

@@ -8,7 +8,7 @@ from litestar.params import FromQuery, JSONBody
 
 from memory.api.guards import bounded_project
 from memory.api.memory_views import EvidenceView
-from memory.api.operations import READS_PROJECTS, WRITES_PROJECTS, TheCaller, TheLibrary, operation
+from memory.api.operations import READS_PROJECTS, WRITES_PROJECTS, TheCall, operation
 from memory.api.times import TimeText
 from memory.api.views import view_of
 from memory.service.profile_layout import pinned_text
@@ -51,23 +51,23 @@ class ProfilesController(Controller):
     tags = ("profiles",)
 
     @operation(get, "/", "getProfile", allowed=READS_PROJECTS, errors=(404,))
-    async def show(self, library: TheLibrary, caller: TheCaller, project_id: FromQuery[str] = "") -> ProfileView:
+    async def show(self, call: TheCall, project_id: FromQuery[str] = "") -> ProfileView:
         """The profile of the user, or of that project, built again first if memories have changed."""
-        return profile_view(await library.profiles.show(caller.user_id, bounded_project(caller, project_id)))
+        return profile_view(await call.library.profiles.show(call.user_id, bounded_project(call.caller, project_id)))
 
     @operation(put, "/", "setProfile", allowed=WRITES_PROJECTS, errors=(404, 409))
-    async def set(
-        self, library: TheLibrary, caller: TheCaller, data: JSONBody[ProfileBody], project_id: FromQuery[str] = ""
-    ) -> ProfileView:
+    async def set(self, call: TheCall, data: JSONBody[ProfileBody], project_id: FromQuery[str] = "") -> ProfileView:
         """Sets the user's own lines, or switches the profile on or off."""
-        project_id = bounded_project(caller, project_id)
-        shown = await library.profiles.set_own(caller.user_id, project_id, pinned=data.pinned, is_enabled=data.enabled)
+        project_id = bounded_project(call.caller, project_id)
+        shown = await call.library.profiles.set_own(
+            call.user_id, project_id, pinned=data.pinned, is_enabled=data.enabled
+        )
         return profile_view(shown)
 
     @operation(delete, "/", "deleteProfile", allowed=WRITES_PROJECTS, errors=(409,))
-    async def delete(self, library: TheLibrary, caller: TheCaller, project_id: FromQuery[str] = "") -> DeletedProfile:
+    async def delete(self, call: TheCall, project_id: FromQuery[str] = "") -> DeletedProfile:
         """Deletes all profiles of the user, or that of the project, with pinned lines, also from past notes."""
-        await library.profiles.delete(caller.user_id, bounded_project(caller, project_id))
+        await call.library.profiles.delete(call.user_id, bounded_project(call.caller, project_id))
         return DeletedProfile(True)
 
 

@@ -16,15 +16,7 @@ from memory.api import memory_views as views
 from memory.api.guards import bounded_project, is_within, joined_projects
 from memory.api.identity import Caller
 from memory.api.memories import PageLimit
-from memory.api.operations import (
-    READS_PROJECTS,
-    WRITES_PROJECTS,
-    MemberId,
-    PathId,
-    TheCaller,
-    TheLibrary,
-    operation,
-)
+from memory.api.operations import READS_PROJECTS, WRITES_PROJECTS, MemberId, PathId, TheCall, operation
 from memory.api.times import TimeText, time_text
 from memory.errors import NotFound
 from memory.model.projects import Invitation, ProjectAccess, ProjectMember, ProjectRole, Tenancy
@@ -92,92 +84,80 @@ class ProjectsController(Controller):
     tags = ("projects",)
 
     @operation(post, "/", "createProject", allowed=WRITES_PROJECTS, errors=(409,), status_code=201)
-    async def create(self, library: TheLibrary, caller: TheCaller, data: JSONBody[ProjectBody]) -> ProjectView:
+    async def create(self, call: TheCall, data: JSONBody[ProjectBody]) -> ProjectView:
         """Creates a shared project, of which the caller becomes the owner. What users stored under this id before stays
         private to each.
         """
-        project_id = bounded_project(caller, data.project_id)
-        return project_view(await library.projects.membership.create(caller.user_id, project_id))
+        project_id = bounded_project(call.caller, data.project_id)
+        return project_view(await call.library.projects.membership.create(call.user_id, project_id))
 
     @operation(get, "/", "listProjects", allowed=READS_PROJECTS)
-    async def show_all(self, library: TheLibrary, caller: TheCaller) -> ProjectList:
+    async def show_all(self, call: TheCall) -> ProjectList:
         """The shared projects of which the caller is a member."""
-        return ProjectList([project_view(one) for one in await joined_projects(library, caller)])
+        return ProjectList([project_view(one) for one in await joined_projects(call.library, call.caller)])
 
     @operation(get, "/{id:str}", "getProject", allowed=READS_PROJECTS, errors=(404,))
-    async def show(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> ProjectView:
+    async def show(self, call: TheCall, path_id: PathId) -> ProjectView:
         """One shared project."""
-        return project_view(await library.projects.rows.access(caller.user_id, bounded_project(caller, path_id)))
+        return project_view(
+            await call.library.projects.rows.access(call.user_id, bounded_project(call.caller, path_id))
+        )
 
     @operation(delete, "/{id:str}", "deleteProject", allowed=WRITES_PROJECTS, errors=(404, 409))
-    async def remove(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> Removed:
+    async def remove(self, call: TheCall, path_id: PathId) -> Removed:
         """Deletes a shared project with all memories in it, whoever wrote them. For its owner."""
-        await library.erasures.shared_project(caller.user_id, bounded_project(caller, path_id))
+        await call.library.erasures.shared_project(call.user_id, bounded_project(call.caller, path_id))
         return Removed(1)
 
     @operation(get, "/{id:str}/memories", "listProjectMemories", allowed=READS_PROJECTS, errors=(404,))
     async def show_memories(
-        self,
-        library: TheLibrary,
-        caller: TheCaller,
-        path_id: PathId,
-        limit: PageLimit = PAGE_MEMORIES_MAX,
-        cursor: FromQuery[str] = "",
+        self, call: TheCall, path_id: PathId, limit: PageLimit = PAGE_MEMORIES_MAX, cursor: FromQuery[str] = ""
     ) -> views.MemoryPage:
         """One page of the project's memories that the caller may read, newest first. For its members."""
-        page = await library.projects.memories.page(
-            caller.user_id, bounded_project(caller, path_id), limit=limit, cursor=cursor
+        page = await call.library.projects.memories.page(
+            call.user_id, bounded_project(call.caller, path_id), limit=limit, cursor=cursor
         )
         return views.MemoryPage(views.listed_memories(page.items), page.next_cursor or None)
 
     @operation(get, "/{id:str}/members", "listProjectMembers", allowed=READS_PROJECTS, errors=(404,))
-    async def show_members(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> MemberList:
+    async def show_members(self, call: TheCall, path_id: PathId) -> MemberList:
         """The members of a shared project, and who is invited to it. For its members."""
-        membership, tenancy = library.projects.membership, library.projects.tenancy
-        project_id = bounded_project(caller, path_id)
-        found = await membership.members(caller.user_id, project_id)
-        invited = await membership.invitations(caller.user_id, project_id)
+        membership, tenancy = call.library.projects.membership, call.library.projects.tenancy
+        project_id = bounded_project(call.caller, path_id)
+        found = await membership.members(call.user_id, project_id)
+        invited = await membership.invitations(call.user_id, project_id)
         return MemberList([member_view(one, tenancy) for one in found], [invited_view(one, tenancy) for one in invited])
 
     @operation(put, "/{id:str}/members/{member:str}", "setProjectMember", allowed=WRITES_PROJECTS, errors=(404, 409))
     async def set_member(
-        self,
-        library: TheLibrary,
-        caller: TheCaller,
-        path_id: PathId,
-        member_id: MemberId,
-        data: JSONBody[RoleBody],
+        self, call: TheCall, path_id: PathId, member_id: MemberId, data: JSONBody[RoleBody]
     ) -> MemberView:
         """Invites somebody, who is a member once they accept, or changes a member's role. For owner and admins; only
         the owner makes admins, and unmakes them.
         """
-        tenancy, role = library.projects.tenancy, ProjectRole(data.role)
-        user_id = tenancy.user_named(member_id, by=caller.user_id)
-        project_id = bounded_project(caller, path_id)
+        tenancy, role = call.library.projects.tenancy, ProjectRole(data.role)
+        user_id = tenancy.user_named(member_id, by=call.user_id)
+        project_id = bounded_project(call.caller, path_id)
         return member_view(
-            await library.projects.membership.set_role(caller.user_id, project_id, user_id, role), tenancy
+            await call.library.projects.membership.set_role(call.user_id, project_id, user_id, role), tenancy
         )
 
     @operation(
         delete, "/{id:str}/members/{member:str}", "removeProjectMember", allowed=WRITES_PROJECTS, errors=(404, 409)
     )
-    async def remove_member(
-        self, library: TheLibrary, caller: TheCaller, path_id: PathId, member_id: MemberId
-    ) -> Removed:
+    async def remove_member(self, call: TheCall, path_id: PathId, member_id: MemberId) -> Removed:
         """Removes a member, who may be the caller, or withdraws an invitation. What they shared stays."""
-        user_id = library.projects.tenancy.user_named(member_id, by=caller.user_id)
-        await library.projects.membership.remove(caller.user_id, bounded_project(caller, path_id), user_id)
+        user_id = call.library.projects.tenancy.user_named(member_id, by=call.user_id)
+        await call.library.projects.membership.remove(call.user_id, bounded_project(call.caller, path_id), user_id)
         return Removed(1)
 
     @operation(post, "/{id:str}/owner", "transferProject", allowed=WRITES_PROJECTS, errors=(404, 409))
-    async def transfer(
-        self, library: TheLibrary, caller: TheCaller, path_id: PathId, data: JSONBody[OwnerBody]
-    ) -> ProjectView:
+    async def transfer(self, call: TheCall, path_id: PathId, data: JSONBody[OwnerBody]) -> ProjectView:
         """Makes another member the owner, and the caller an admin. For the owner."""
-        project_id, membership = bounded_project(caller, path_id), library.projects.membership
-        user_id = library.projects.tenancy.user_named(data.user_id, by=caller.user_id)
-        await membership.transfer(caller.user_id, project_id, user_id)
-        return project_view(await library.projects.rows.access(caller.user_id, project_id))
+        project_id, membership = bounded_project(call.caller, path_id), call.library.projects.membership
+        user_id = call.library.projects.tenancy.user_named(data.user_id, by=call.user_id)
+        await membership.transfer(call.user_id, project_id, user_id)
+        return project_view(await call.library.projects.rows.access(call.user_id, project_id))
 
 
 def project_view(access: ProjectAccess) -> ProjectView:
@@ -216,23 +196,23 @@ class InvitationsController(Controller):
     tags = ("projects",)
 
     @operation(get, "/", "listInvitations", allowed=READS_PROJECTS)
-    async def show_all(self, library: TheLibrary, caller: TheCaller) -> InvitationList:
+    async def show_all(self, call: TheCall) -> InvitationList:
         """The invitations to shared projects that the caller has not answered."""
-        found = await library.projects.membership.invited(caller.user_id)
-        shown = [one for one in found if is_within(caller, one.project.project_id)]
-        return InvitationList([invitation_view(one, library.projects.tenancy) for one in shown])
+        found = await call.library.projects.membership.invited(call.user_id)
+        shown = [one for one in found if is_within(call.caller, one.project.project_id)]
+        return InvitationList([invitation_view(one, call.library.projects.tenancy) for one in shown])
 
     @operation(post, "/{id:str}/accept", "acceptInvitation", allowed=WRITES_PROJECTS, errors=(404, 409))
-    async def accept(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> ProjectView:
+    async def accept(self, call: TheCall, path_id: PathId) -> ProjectView:
         """Makes the caller a member of the project."""
-        await _refuse_foreign(library, caller, path_id)
-        return project_view(await library.projects.membership.accept(caller.user_id, path_id))
+        await _refuse_foreign(call.library, call.caller, path_id)
+        return project_view(await call.library.projects.membership.accept(call.user_id, path_id))
 
     @operation(delete, "/{id:str}", "declineInvitation", allowed=WRITES_PROJECTS, errors=(404, 409))
-    async def decline(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> Removed:
+    async def decline(self, call: TheCall, path_id: PathId) -> Removed:
         """Declines: it is gone."""
-        await _refuse_foreign(library, caller, path_id)
-        await library.projects.membership.decline(caller.user_id, path_id)
+        await _refuse_foreign(call.library, call.caller, path_id)
+        await call.library.projects.membership.decline(call.user_id, path_id)
         return Removed(1)
 
 

@@ -8,7 +8,7 @@ import msgspec
 from litestar import Controller, get
 from litestar.params import FromQuery, QueryParameter
 
-from memory.api.operations import READS, PathId, TheCaller, TheLibrary, operation
+from memory.api.operations import READS, PathId, TheCall, operation
 from memory.api.times import TimeText, time_text
 from memory.api.views import view_of
 from memory.model import CandidateVerdict, RecallStatus, Receipt
@@ -87,25 +87,17 @@ class ReceiptsController(Controller):
 
     @operation(get, "/", "listReceipts", allowed=READS)
     async def show_page(
-        self,
-        library: TheLibrary,
-        caller: TheCaller,
-        memory_id: FromQuery[str] = "",
-        limit: ReceiptLimit = 20,
-        cursor: FromQuery[str] = "",
+        self, call: TheCall, memory_id: FromQuery[str] = "", limit: ReceiptLimit = 20, cursor: FromQuery[str] = ""
     ) -> ReceiptPageView:
         """One page of receipts, latest first. `memory_id`: only chats whose notes held that memory."""
-        page = await library.receipts(caller.user_id, memory_id=memory_id, limit=limit, cursor=cursor)
-        return ReceiptPageView(list(map(receipt_summary, page.items)), page.next_cursor or None)
+        page = await call.library.receipts(call.user_id, memory_id=memory_id, limit=limit, cursor=cursor)
+        shown = [view_of(ReceiptSummary, one, **_of_notes(one)) for one in page.items]
+        return ReceiptPageView(shown, page.next_cursor or None)
 
     @operation(get, "/{id:str}", "getReceipt", allowed=READS, errors=(404,))
-    async def show(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> ReceiptView:
+    async def show(self, call: TheCall, path_id: PathId) -> ReceiptView:
         """Why a chat got its memories. The id is the response header `x-memory-receipt`."""
-        return receipt_view(await library.receipt(caller.user_id, path_id))
-
-
-def receipt_summary(receipt: Receipt) -> ReceiptSummary:
-    return view_of(ReceiptSummary, receipt, **_of_notes(receipt))
+        return receipt_view(await call.library.receipt(call.user_id, path_id))
 
 
 def _of_notes(receipt: Receipt) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from memory.service.project_members import ProjectTaken, RightMissing
 from memory.service.user_writes import OptedOut
 
 RETRY_SECONDS = 1  # value of Retry-After when a part is down
+CHANGED = "this was changed by another call at the same time; read it again"
 CLIENT_GONE = 499  # nginx's code for a client that disconnected
 STATUSES: dict[type[MemproxyError], int] = {
     NotFound: 404,
@@ -81,10 +82,6 @@ def _unavailable(_: Request[Any, Any, Any], error: Unavailable) -> Response[Erro
     return refusal("unavailable", message, 503, {"retry-after": str(RETRY_SECONDS)})
 
 
-def _conflict(_: Request[Any, Any, Any], __: Conflict) -> Response[ErrorBody]:
-    return refusal("conflict", "this was changed by another call at the same time; read it again", 409)
-
-
 def _http_error(request: Request[Any, Any, Any], error: HTTPException) -> Response[ErrorBody]:
     """Errors of the framework: unknown path or method, a parameter of another type, a body that is too large."""
     status = error.status_code
@@ -111,7 +108,7 @@ def _unexpected(_: Request[Any, Any, Any], error: Exception) -> Response[ErrorBo
 HANDLERS: ExceptionHandlersMap = {
     BadInput: _bad_input,
     Unavailable: _unavailable,
-    Conflict: _conflict,
+    Conflict: lambda _, __: refusal("conflict", CHANGED, 409),
     HTTPException: _http_error,
     Exception: _unexpected,
 }

@@ -84,7 +84,7 @@ def framework_app(library: Library, callers: Callers, routes: Sequence[ASGIRoute
         Router,
         guards=[guards.call_guard(callers)],
         dependencies={
-            "caller": Provide(guards.caller, sync_to_thread=False),
+            "call": Provide(guards.call, sync_to_thread=False),
             "path_id": Provide(guards.path_id, sync_to_thread=False),
             "member_id": Provide(guards.member_id, sync_to_thread=False),
         },

@@ -15,7 +15,7 @@ from litestar.response import Stream
 from memory.api.browsers import WrongType
 from memory.api.guards import bounded_project
 from memory.api.identity import Caller
-from memory.api.operations import READS_PROJECTS, Allowed, TheCaller, TheLibrary, operation
+from memory.api.operations import READS_PROJECTS, Allowed, TheCall, operation
 from memory.api.views import view_of
 from memory.errors import BadInput
 from memory.model import Scope
@@ -64,11 +64,7 @@ class TransfersController(Controller):
 
     @operation(get, "/export", "exportMemories", allowed=READS_PROJECTS, media_type=JSON_LINES)
     async def export(
-        self,
-        library: TheLibrary,
-        caller: TheCaller,
-        record: FromQuery[bool] = True,
-        project_id: FromQuery[str | None] = None,
+        self, call: TheCall, record: FromQuery[bool] = True, project_id: FromQuery[str | None] = None
     ) -> Stream:
         """Everything of the user as JSON lines, one file that `import` reads back: what they decided about profiles,
         memories, whatever their status, with evidence, and unless `record` is false the conversation record.
@@ -78,8 +74,8 @@ class TransfersController(Controller):
         """
         if project_id == "":
             raise BadInput("project_id is empty: leave it out to export everything of the user")
-        Scope(caller.user_id, project := bounded_project(caller, project_id or ""))  # before the answer begins
-        lines = library.transfers.export(caller.user_id, project_id=project, has_record=record)
+        Scope(call.user_id, project := bounded_project(call.caller, project_id or ""))  # before the answer begins
+        lines = call.library.transfers.export(call.user_id, project_id=project, has_record=record)
         return Stream(lines, media_type=JSON_LINES)
 
     @operation(
@@ -91,9 +87,7 @@ class TransfersController(Controller):
         request_max_body_size=IMPORT_BYTES_MAX,
         operation_class=ImportOperation,
     )
-    async def load(
-        self, library: TheLibrary, caller: TheCaller, request: Request[Caller, Any, Any], first_line: FirstLine = 2
-    ) -> ImportedView:
+    async def load(self, call: TheCall, request: Request[Caller, Any, Any], first_line: FirstLine = 2) -> ImportedView:
         """Stores the memories and profiles of an export as the caller's, with their ids, times and evidence.
 
         Repeating it changes nothing. A line that cannot be read or stored is refused with its number, and with how many
@@ -101,8 +95,8 @@ class TransfersController(Controller):
         """
         if request.content_type[0] != JSON_LINES:
             raise WrongType(JSON_LINES)
-        found = await library.transfers.load(
-            caller.user_id, _lines(request.stream(), first_line), first_line=first_line
+        found = await call.library.transfers.load(
+            call.user_id, _lines(request.stream(), first_line), first_line=first_line
         )
         return view_of(ImportedView, found)
 

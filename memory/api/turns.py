@@ -9,16 +9,7 @@ from litestar.params import JSONBody
 from memory.api.bodies import messages_of
 from memory.api.guards import bounded_project
 from memory.api.memory_views import GivenText, GivenTime
-from memory.api.operations import (
-    READS,
-    WRITES,
-    WRITES_PROJECTS,
-    IdempotencyKey,
-    PathId,
-    TheCaller,
-    TheLibrary,
-    operation,
-)
+from memory.api.operations import READS, WRITES, WRITES_PROJECTS, IdempotencyKey, PathId, TheCall, operation
 from memory.api.times import TimeText, time_of, time_text_or_none, utc_offset_of
 from memory.errors import BadInput
 from memory.model import Scope
@@ -86,15 +77,15 @@ class TurnsController(Controller):
 
     @operation(post, "/turns", "appendTurns", allowed=WRITES_PROJECTS, errors=(422,), status_code=202)
     async def append(
-        self, library: TheLibrary, caller: TheCaller, data: JSONBody[TurnsBody], idempotency_key: IdempotencyKey = ""
+        self, call: TheCall, data: JSONBody[TurnsBody], idempotency_key: IdempotencyKey = ""
     ) -> AppendedTurn:
         """Imports history from elsewhere: it goes through the same log and the same learning as a live turn."""
         if not data.session_id:
             raise BadInput("session_id must not be empty: it keeps the turns of one conversation together")
-        project_id = bounded_project(caller, data.project_id or "")
-        turn_id = await library.append_turn(
-            Scope(caller.user_id, project_id, data.session_id, data.agent_id or ""),
-            messages_of(data.messages, "messages"),
+        project_id = bounded_project(call.caller, data.project_id or "")
+        turn_id = await call.library.append_turn(
+            Scope(call.user_id, project_id, data.session_id, data.agent_id or ""),
+            messages_of(data.messages, "messages", call.library.envelopes, call.user_id),
             at=time_of(data.at, "at"),
             utc_offset=utc_offset_of(data.at),
             trace_id=data.trace_id or "",
@@ -103,23 +94,21 @@ class TurnsController(Controller):
         return AppendedTurn(turn_id)
 
     @operation(delete, "/turns/{id:str}", "forgetTurn", allowed=WRITES, errors=(404, 409))
-    async def forget(self, library: TheLibrary, caller: TheCaller, path_id: PathId) -> ForgottenSource:
+    async def forget(self, call: TheCall, path_id: PathId) -> ForgottenSource:
         """Forgets a source: what is based on that turn alone, and its text in the record and in all other evidence."""
-        forgotten = await library.forget_source(caller.user_id, path_id)
+        forgotten = await call.library.forget_source(call.user_id, path_id)
         return ForgottenSource(len(forgotten.forgotten), len(forgotten.kept))
 
     @operation(post, "/flush", "flush", allowed=WRITES)
-    async def flush(
-        self, library: TheLibrary, caller: TheCaller, data: JSONBody[FlushBody] = NO_SESSION
-    ) -> UnlearntTurns:
+    async def flush(self, call: TheCall, data: JSONBody[FlushBody] = NO_SESSION) -> UnlearntTurns:
         """Waits until everything said before this call is learnt."""
-        left = await library.flush(caller.user_id, data.session_id or "")
+        left = await call.library.flush(call.user_id, data.session_id or "")
         return UnlearntTurns(left.pending, left.failed)
 
     @operation(get, "/stats", "getStats", allowed=READS)
-    async def show_stats(self, library: TheLibrary, caller: TheCaller) -> StatsView:
+    async def show_stats(self, call: TheCall) -> StatsView:
         """Counts of memories by status and type, and of turns that wait to be learnt."""
-        stats = await library.stats(caller.user_id)
+        stats = await call.library.stats(call.user_id)
         return StatsView(
             MemoryCounts(stats.active, stats.superseded, stats.archived),
             dict(stats.by_type),

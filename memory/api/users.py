@@ -19,7 +19,7 @@ from memory.api.operations import (
     WRITES,
     WRITES_PROJECTS,
     PathId,
-    TheCaller,
+    TheCall,
     TheLibrary,
     operation,
 )
@@ -47,10 +47,10 @@ class CallerController(Controller):
     tags = ("callers",)
 
     @operation(get, "/", "getCaller", allowed=READS_PROJECTS)
-    async def show(self, caller: TheCaller) -> CallerView:
+    async def show(self, call: TheCall) -> CallerView:
         """Whose memories the calls of this caller concern."""
-        projects = None if caller.projects is None else list(caller.projects)
-        return CallerView(caller.claimed_id or caller.user_id, caller.user_id, projects)
+        projects = None if call.caller.projects is None else list(call.caller.projects)
+        return CallerView(call.caller.claimed_id or call.user_id, call.user_id, projects)
 
 
 class OptOutView(msgspec.Struct, frozen=True):
@@ -65,19 +65,19 @@ class OptOutController(Controller):
     tags = ("opt-out",)
 
     @operation(get, "", "getOptOut", allowed=READS)
-    async def show(self, library: TheLibrary, caller: TheCaller) -> OptOutView:
+    async def show(self, call: TheCall) -> OptOutView:
         """Whether the user has opted out: then nothing of theirs is recalled, recorded or learnt."""
-        return opt_out_view(await library.opt_outs.since(caller.user_id))
+        return opt_out_view(await call.library.opt_outs.since(call.user_id))
 
     @operation(put, "", "optOut", allowed=WRITES)
-    async def opt_out(self, library: TheLibrary, caller: TheCaller) -> OptOutView:
+    async def opt_out(self, call: TheCall) -> OptOutView:
         """Opts out. What is stored stays until it is forgotten."""
-        return opt_out_view(await library.opt_outs.opt_out(caller.user_id))
+        return opt_out_view(await call.library.opt_outs.opt_out(call.user_id))
 
     @operation(delete, "", "optIn", allowed=WRITES)
-    async def opt_in(self, library: TheLibrary, caller: TheCaller) -> OptOutView:
+    async def opt_in(self, call: TheCall) -> OptOutView:
         """Opts in again."""
-        await library.opt_outs.opt_in(caller.user_id)
+        await call.library.opt_outs.opt_in(call.user_id)
         return opt_out_view(None)
 
 
@@ -101,13 +101,11 @@ class EverythingController(Controller):
     tags = ("erasures",)
 
     @operation(delete, "", "eraseEverything", allowed=WRITES_PROJECTS, errors=(409,), status_code=202)
-    async def erase(
-        self, library: TheLibrary, caller: TheCaller, project_id: FromQuery[str | None] = None
-    ) -> ErasureView:
+    async def erase(self, call: TheCall, project_id: FromQuery[str | None] = None) -> ErasureView:
         """Erases all of the user, or of one project of theirs with what they shared in it. On return no call finds
         anything; files are rewritten soon after.
         """
-        return erasure_view(await library.erase(caller.user_id, _named_project(caller, project_id)))
+        return erasure_view(await call.library.erase(call.user_id, _named_project(call.caller, project_id)))
 
 
 class ErasuresController(Controller):
@@ -115,12 +113,10 @@ class ErasuresController(Controller):
     tags = ("erasures",)
 
     @operation(get, "/{id:str}", "getErasure", allowed=READS_PROJECTS, errors=(404,))
-    async def show(
-        self, library: TheLibrary, caller: TheCaller, path_id: PathId, project_id: FromQuery[str | None] = None
-    ) -> ErasureView:
+    async def show(self, call: TheCall, path_id: PathId, project_id: FromQuery[str | None] = None) -> ErasureView:
         """How far an erasure is. A project has to be named again."""
-        project = _named_project(caller, project_id)
-        return erasure_view(await library.erasures.found(caller.user_id, path_id, project_id=project))
+        project = _named_project(call.caller, project_id)
+        return erasure_view(await call.library.erasures.found(call.user_id, path_id, project_id=project))
 
 
 class ErasuresView(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from memory.chat.envelopes import Envelopes
 from memory.chat.json_spans import Member, Splice
 from memory.model import Conversation, Note, Placement, Role
 
@@ -50,8 +51,10 @@ class ApiShape(Protocol):
     is_bound_by_templates: bool = False
     has_chains: bool = False
 
-    def conversation(self, text: bytes, last: Mapping[str, Member]) -> Conversation | None:
-        """The conversation, or None if the body has none as the API defines it. `last`: members by name."""
+    def conversation(self, text: bytes, last: Mapping[str, Member], envelopes: Envelopes) -> Conversation | None:
+        """The conversation, or None if the body has none as the API defines it. `last`: members by name. `envelopes`
+        are not opened; they tell where a message holds no words of the user at all.
+        """
         ...
 
     def chain(self, text: bytes, last: Mapping[str, Member]) -> Chain:

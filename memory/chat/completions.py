@@ -57,7 +57,7 @@ class ChatRequest:
     `conversation` is None unless the body holds a non-empty list of messages as the API defines them; our fields can be
     stripped from such a body all the same. `is_understood`: whether all our fields are valid; otherwise `options`
     disables memory, and an invalid `context` is None. `named_user`: the user in fields of the API itself,
-    `metadata.user_id` before `user`, or "".
+    `metadata.user_id` before `user`, or "". `envelopes`: by which its messages were read.
     """
 
     body: bytes
@@ -71,6 +71,7 @@ class ChatRequest:
     shape: ApiShape
     chain: Chain = NO_CHAIN
     named_user: str = ""
+    envelopes: Envelopes = KNOWN
 
     @property
     def is_heavy(self) -> bool:
@@ -121,7 +122,7 @@ def read_chat_request(body: bytes, shape: ApiShape | None = None, envelopes: Env
         raise NotAChat(error.reason) from None
     last = {member.name: member for member in members}  # of repeated names every server uses the last
     ours = own_fields(body, text, last)
-    conversation = shape.conversation(text, last)
+    conversation = shape.conversation(text, last, envelopes)
     return ChatRequest(
         body=body,
         conversation=None if conversation is None else envelopes.opened(conversation),
@@ -134,6 +135,7 @@ def read_chat_request(body: bytes, shape: ApiShape | None = None, envelopes: Env
         shape=shape,
         chain=shape.chain(text, last),
         named_user=ours.named_user,
+        envelopes=envelopes,
     )
 
 
@@ -243,7 +245,7 @@ class _Completions(ApiShape):
     path = PATH
     is_bound_by_templates = True
 
-    def conversation(self, text: bytes, last: Mapping[str, Member]) -> Conversation | None:
+    def conversation(self, text: bytes, last: Mapping[str, Member], envelopes: Envelopes) -> Conversation | None:
         if "messages" not in last:
             return None
         try:

@@ -18,7 +18,7 @@ import msgspec
 
 from memory.chat.api_shape import ApiShape, KeyMaterial
 from memory.chat.completions import MESSAGES_MAX, ChatRequest, NoConversation, conversation_of, object_of, objects_of
-from memory.chat.envelopes import KNOWN
+from memory.chat.envelopes import Envelopes
 from memory.chat.json_spans import (
     UNREADABLE,
     Member,
@@ -66,10 +66,10 @@ _STRING = msgspec.json.Decoder(str)
 class _Messages(ApiShape):
     path = PATH
 
-    def conversation(self, text: bytes, last: Mapping[str, Member]) -> Conversation | None:
+    def conversation(self, text: bytes, last: Mapping[str, Member], envelopes: Envelopes) -> Conversation | None:
         """`system`, if it says anything, is its first message."""
         try:
-            messages = (*_system(text, last.get("system")), *_messages(text, last.get("messages")))
+            messages = (*_system(text, last.get("system")), *_messages(text, last.get("messages"), envelopes))
         except NoConversation:
             return None
         return conversation_of(text, last, messages)
@@ -84,7 +84,7 @@ class _Messages(ApiShape):
         spans, text = self.spans(request), request.text
         merged = BLANK_LINE.join(note.text for note in notes if note.before is None)
         edits = [into_member(request, "system", merged, beside="messages")] if merged else []
-        stays_ahead = partial(_stays_ahead, text)
+        stays_ahead = partial(_stays_ahead, request.envelopes, text)
         return edits + [
             into_message(text, spans[note.before], note.text, part_type=b"text", is_passed_over=stays_ahead)
             for note in notes
@@ -114,14 +114,14 @@ def _system(text: bytes, member: Member | None) -> tuple[Message, ...]:
     return (Message(Role.SYSTEM, said),)
 
 
-def _messages(text: bytes, member: Member | None) -> tuple[Message, ...]:
+def _messages(text: bytes, member: Member | None, envelopes: Envelopes) -> tuple[Message, ...]:
     try:
         wire = _MESSAGES.decode(value_of(text, member)) if member is not None else []
     except UNREADABLE:
         raise NoConversation from None
     if not 0 < len(wire) <= MESSAGES_MAX:
         raise NoConversation
-    return tuple(_message(one.role, _content(one.content)) for one in wire)
+    return tuple(_message(one.role, _content(one.content), envelopes) for one in wire)
 
 
 def _content(raw: msgspec.Raw | memoryview) -> str | list[_WireBlock]:
@@ -133,13 +133,13 @@ def _content(raw: msgspec.Raw | memoryview) -> str | list[_WireBlock]:
         return objects_of(raw, _BLOCK)
 
 
-def _message(role: str, content: str | list[_WireBlock]) -> Message:
+def _message(role: str, content: str | list[_WireBlock], envelopes: Envelopes) -> Message:
     blocks = [_WireBlock("text", content)] if isinstance(content, str) else content
     if role != Role.USER:
         is_call = any(block.type == TOOL_CALL for block in blocks)
         return Message(role, "\n".join(block.said for block in blocks if block.said), is_tool_traffic=is_call)
     said = "\n".join(block.said for block in blocks if block.said)
-    if not KNOWN.own_words(said).strip() and any(block.type == TOOL_RESULT for block in blocks):
+    if not envelopes.own_words(said).strip() and any(block.type == TOOL_RESULT for block in blocks):
         return Message(Role.TOOL, "", is_tool_traffic=True)
     return Message(role, said)
 
@@ -182,8 +182,8 @@ def _block_material(sent: bytes) -> bytes | None:
 # Writing
 
 
-def _stays_ahead(text: bytes, part: Span) -> bool:
+def _stays_ahead(envelopes: Envelopes, text: bytes, part: Span) -> bool:
     """Tool results have to be first, and an agent's reminders say nothing to which a note belongs."""
     block = object_of(text[slice(*part)], _BLOCK)
     is_said = bool(block.said.strip())
-    return block.type == TOOL_RESULT or (is_said and not KNOWN.own_words(block.said).strip())
+    return block.type == TOOL_RESULT or (is_said and not envelopes.own_words(block.said).strip())

@@ -30,6 +30,7 @@ from memory.chat.completions import (
     objects_of,
     text_of,
 )
+from memory.chat.envelopes import Envelopes
 from memory.chat.json_spans import UNREADABLE, Member, Splice, items_of, string_of, value_of
 from memory.chat.notes_in_messages import BLANK_LINE, into_member, into_message
 from memory.model import Conversation, Message, Note, Role
@@ -64,7 +65,7 @@ class _Responses(ApiShape):
     path = PATH
     has_chains = True
 
-    def conversation(self, text: bytes, last: Mapping[str, Member]) -> Conversation | None:
+    def conversation(self, text: bytes, last: Mapping[str, Member], envelopes: Envelopes) -> Conversation | None:
         """`instructions` are its first message, of role `system`."""
         try:
             messages = (*_instructions(text, last.get("instructions")), *_input(text, last.get("input")))

@@ -28,9 +28,8 @@ from memory.settings.loader import from_process
 Result: TypeAlias = dict[str, Any]
 _Advance: TypeAlias = Callable[[int, int], None]
 _Evaluation: TypeAlias = Callable[[Settings, Path, _Advance], Coroutine[None, None, Result]]
-_Read: TypeAlias = Callable[[Path], Sequence[Any]]
-_LearningEvaluation: TypeAlias = Callable[..., Coroutine[None, None, Result]]
-"""Records, a sandbox, and `progress` → figures."""
+_Scoring: TypeAlias = tuple[Callable[[Path], Sequence[Any]], Callable[..., Coroutine[None, None, Result]]]
+"""A file → records; records, a sandbox, and `progress` → figures."""
 
 DAY = 86_400.0
 FIGURE_LABELS = {
@@ -166,7 +165,7 @@ def extraction(file: RecordsFile, options: EvaluationOptions, learning: Learning
     """What is stored from a chat, and what is not."""
     from memory.evaluation.extraction import evaluate_extraction, read_extraction
 
-    _learnt("extraction", partial(_learning, read_extraction, evaluate_extraction), file, options, learning)
+    _learnt("extraction", (read_extraction, evaluate_extraction), file, options, learning)
 
 
 @command(evaluate)
@@ -174,7 +173,7 @@ def updates(file: RecordsFile, options: EvaluationOptions, learning: LearningOpt
     """Whether changed facts replace old ones, look-alikes survive, and a new chat is told what holds now."""
     from memory.evaluation.updates import evaluate_updates, read_updates
 
-    _learnt("updates", partial(_learning, read_updates, evaluate_updates), file, options, learning)
+    _learnt("updates", (read_updates, evaluate_updates), file, options, learning)
 
 
 @command(evaluate)
@@ -182,7 +181,7 @@ def adversarial(file: RecordsFile, options: EvaluationOptions, learning: Learnin
     """Planted instructions and secrets, which must not be stored, and harmless look-alikes, which must."""
     from memory.evaluation.adversarial import evaluate_adversarial, read_adversarial
 
-    _learnt("adversarial", partial(_learning, read_adversarial, evaluate_adversarial), file, options, learning)
+    _learnt("adversarial", (read_adversarial, evaluate_adversarial), file, options, learning)
 
 
 @command(evaluate)
@@ -199,8 +198,7 @@ def messages(
     """What single messages leave behind: junk where nothing lasting is said, and how much of what is lasting."""
     from memory.evaluation.messages import evaluate_messages, read_messages
 
-    evaluation = partial(_learning, partial(read_messages, labels=labels), evaluate_messages)
-    _learnt("messages", evaluation, file, options, learning)
+    _learnt("messages", (partial(read_messages, labels=labels), evaluate_messages), file, options, learning)
 
 
 @command(evaluate)
@@ -220,18 +218,11 @@ def history(
     named = {name for one in types.split(",") if (name := one.strip())}
     read = partial(read_history, limit=limit, types=named)
     tokens = sentence_piece_tokens(sentence_pieces(from_process(options.config, {}).models_path))
-    evaluation = partial(_learning, read, partial(evaluate_history, tokens=tokens))
-    _learnt("history", evaluation, file, options, learning)
+    _learnt("history", (read, partial(evaluate_history, tokens=tokens)), file, options, learning)
 
 
-def _learnt(
-    name: str,
-    evaluation: Callable[..., Coroutine[None, None, Result]],
-    file: Path,
-    options: EvaluationOptions,
-    learning: LearningOptions,
-) -> None:
-    result = _evaluated(name, partial(evaluation, learning), file, options)
+def _learnt(name: str, scoring: _Scoring, file: Path, options: EvaluationOptions, learning: LearningOptions) -> None:
+    result = _evaluated(name, partial(_learning, scoring, learning), file, options)
     if learning.picture_path is not None:
         from memory.evaluation.pictures import shares_by_language
 
@@ -239,12 +230,7 @@ def _learnt(
 
 
 async def _learning(
-    read: _Read,
-    evaluate: _LearningEvaluation,
-    asked: LearningOptions,
-    settings: Settings,
-    file: Path,
-    advance: _Advance,
+    scoring: _Scoring, asked: LearningOptions, settings: Settings, file: Path, advance: _Advance
 ) -> Result:
     """The figures of learning, and the cost of its model calls, if any."""
     from prometheus_client import CollectorRegistry
@@ -255,6 +241,7 @@ async def _learning(
     from memory.processes.sandbox import open_sandbox
     from memory.runtime.metrics import Metrics
 
+    read, evaluate = scoring
     records = read(file)  # before the model takes seconds to load
     metrics = Metrics(CollectorRegistry())
     chosen = await asked.applied(settings)

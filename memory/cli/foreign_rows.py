@@ -72,12 +72,13 @@ def router_row(stored: Mapping[str, Any]) -> MemoryRow:
     if "project_id" not in metadata and project == NO_PROJECT:
         project = ""
     kept = {"source": str(stored["source"]), "access_count": int(stored["access_count"])}
+    importance = float(stored["importance"])  # 0 where nobody judged it; its 32 bits make 0.3 to 0.30000001
     memory = NewMemory(
         content=str(stored["content"]),
         memory_type=str(stored["memory_type"]) or "semantic",
         project_id=project,
         created_at=float(stored["created_at"] or stored["updated_at"]) or None,  # each retrieval sets updated_at
-        importance=_importance(float(stored["importance"])),
+        importance=min(round(importance, 6), 1.0) if importance > 0 else 0.5,
         metadata={name: value for name, value in kept.items() if value},
     )
     return MemoryRow(str(stored["user_id"]), memory, f"semantic-router:{stored['id']}", f"memory {stored['id']}")
@@ -90,11 +91,6 @@ def router_memory_rows(rows: Iterable[Mapping[str, Any]], problems: RowProblems)
             yield router_row(stored)
         except (BadInput, ValueError) as error:
             problems.found.append(f"memory {stored['id']}: {error}")
-
-
-def _importance(stored: float) -> float:
-    """The router writes 0 where nobody judged it; its 32 bits make 0.3 to 0.30000001."""
-    return min(round(stored, 6), 1.0) if stored > 0 else 0.5
 
 
 def _metadata_of(text: str) -> dict[str, Any]:

@@ -49,7 +49,6 @@ from memory.settings.loader import from_process, unread_by_us
 
 if TYPE_CHECKING:
     from memory.model import Turn
-    from memory.ports import DeadLetter
     from memory.service.library import Library
 
 DEAD_LETTERS_MAX = 1_000  # shown by one `dlq list`
@@ -285,8 +284,19 @@ def turns(
 dlq = group("Dead letters: windows of turns that could not be learnt.")
 commands.add_typer(dlq, name="dlq", rich_help_panel=OPERATION)
 
-WindowIds: TypeAlias = Annotated[list[str] | None, Argument(help="Their ids, as `list` shows them.")]
-AllOption: TypeAlias = Annotated[bool, Option("--all", help="All dead letters.")]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterOptions:
+    """Which dead letters."""
+
+    window_ids: Annotated[list[str] | None, Argument(help="Their ids, as `list` shows them.")] = None
+    is_all: Annotated[bool, Option("--all", help="All dead letters.")] = False
+    config: ConfigOption = None
+    as_json: JsonOption = False
+
+    def __post_init__(self) -> None:
+        if bool(self.window_ids) == self.is_all:
+            raise BadParameter("give window ids, or --all: one of the two")
 
 
 @command(dlq, "list")
@@ -294,10 +304,7 @@ def dlq_list(*, config: ConfigOption = None, as_json: JsonOption = False) -> Non
     """Show the dead letters, each with the reason of its last failure."""
     from memory.api.times import time_text
 
-    async def collect(library: Library) -> list[DeadLetter]:
-        return await library.operator.dead_letters(limit=DEAD_LETTERS_MAX)
-
-    found = _with_library(config, collect)
+    found = _with_library(config, lambda library: library.operator.dead_letters(limit=DEAD_LETTERS_MAX))
     rows = [
         (x.window_id, x.user_id, x.session_id, len(x.turn_ids), x.attempts, time_text(x.buried_at), x.reason)
         for x in found
@@ -307,48 +314,27 @@ def dlq_list(*, config: ConfigOption = None, as_json: JsonOption = False) -> Non
 
 
 @command(dlq, "replay")
-def dlq_replay(
-    *,
-    window_ids: WindowIds = None,
-    is_all: AllOption = False,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def dlq_replay(letters: LetterOptions) -> None:
     """Have dead letters learnt again, as if for the first time: WINDOW_IDS, or --all."""
-    _refuse_unless_named(window_ids, is_all=is_all)
-
-    async def replay(library: Library) -> int:
-        return await library.operator.replay(window_ids or [])
-
-    count = _with_library(config, replay)
-    echo(json.dumps({"replayed": count}) if as_json else f"due again: {count}")
+    count = _with_library(letters.config, lambda library: library.operator.replay(letters.window_ids or []))
+    echo(json.dumps({"replayed": count}) if letters.as_json else f"due again: {count}")
 
 
 @command(dlq, "drop")
-def dlq_drop(
-    *,
-    window_ids: WindowIds = None,
-    is_all: AllOption = False,
-    yes: YesOption = False,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def dlq_drop(letters: LetterOptions, *, yes: YesOption = False) -> None:
     """Give dead letters up: they will never be learnt. WINDOW_IDS, or --all. The exit code is 1 if there was none."""
-    _refuse_unless_named(window_ids, is_all=is_all)
     if not yes:
-        what = f"{len(window_ids)} dead letters" if window_ids else "all dead letters"
+        what = f"{len(letters.window_ids)} dead letters" if letters.window_ids else "all dead letters"
         confirm(f"Give up {what} for good?", abort=True, err=True)
-
-    async def drop(library: Library) -> int:
-        return await (library.operator.drop(window_ids) if window_ids else _drop_all(library))
-
-    count = _with_library(config, drop)
-    echo(json.dumps({"dropped": count}) if as_json else f"dropped: {count}")
+    count = _with_library(letters.config, lambda library: _dropped(library, letters.window_ids))
+    echo(json.dumps({"dropped": count}) if letters.as_json else f"dropped: {count}")
     if not count:
         raise Exit(NOTHING_CODE)
 
 
-async def _drop_all(library: Library) -> int:
+async def _dropped(library: Library, window_ids: Sequence[str] | None) -> int:
+    if window_ids:
+        return await library.operator.drop(window_ids)
     dropped = 0
     while letters := await library.operator.dead_letters(limit=DEAD_LETTERS_MAX):
         count = await library.operator.drop([letter.window_id for letter in letters])
@@ -356,11 +342,6 @@ async def _drop_all(library: Library) -> int:
         if not count:  # somebody else dropped or replayed them meanwhile
             break
     return dropped
-
-
-def _refuse_unless_named(window_ids: Sequence[str] | None, *, is_all: bool) -> None:
-    if bool(window_ids) == is_all:
-        raise BadParameter("give window ids, or --all: one of the two")
 
 
 def _with_library(config: Path | None, use: Callable[[Library], Awaitable[_Result]]) -> _Result:

@@ -58,19 +58,15 @@ def checked(rows: Iterable[MemoryRow], problems: RowProblems, *, now: float) -> 
     """The rows that the API would accept; the others become problems."""
     for row in rows:
         try:
-            refuse_unless_storable(row, now=now)
+            body = row.body()
+            given = replace(row.memory, metadata=body["metadata"])
+            given_memory(Scope(row.user_id), given, now=now, memory_id=row.key)
+            if len(msgspec.json.encode(body)) > BATCH_BYTES_MAX:
+                raise BadInput(f"a memory may have {BATCH_BYTES_MAX} bytes as JSON")
         except BadInput as error:
             problems.found.append(f"{row.where}: {error}")
         else:
             yield row
-
-
-def refuse_unless_storable(row: MemoryRow, *, now: float) -> None:
-    """Raises `BadInput` for what `POST /v1/memory` would refuse."""
-    body = row.body()
-    given_memory(Scope(row.user_id), replace(row.memory, metadata=body["metadata"]), now=now, memory_id=row.key)
-    if len(msgspec.json.encode(body)) > BATCH_BYTES_MAX:
-        raise BadInput(f"a memory may have {BATCH_BYTES_MAX} bytes as JSON")
 
 
 def by_user(rows: Iterable[MemoryRow]) -> dict[str, list[MemoryRow]]:

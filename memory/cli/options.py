@@ -89,12 +89,8 @@ class ClaimOptions:
 def group(meaning: str) -> Typer:
     """A command that only has commands below it."""
     made = Typer(help=meaning, no_args_is_help=True, **STYLE)
-    made.callback()(_nothing)
+    made.callback()(lambda: None)  # keeps a group a group, however few commands it has
     return made
-
-
-def _nothing() -> None:
-    """A callback keeps a group a group, however few commands it has."""
 
 
 def command(app: Typer, name: str | None = None, *, panel: str | None = None) -> Callable[[_Function], _Function]:

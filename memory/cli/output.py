@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import groupby
+from itertools import compress, groupby
 from typing import Any
 
 from typer import echo
@@ -98,26 +98,15 @@ def print_memories(memories: Sequence[Mapping[str, Any]], *, as_json: bool) -> N
         return
     has_scores = any("score" in memory for memory in memories)
     has_authors = any(memory["visibility"] != "owner_only" for memory in memories)
-    columns = [
-        "id",
-        *(["score"] if has_scores else []),
-        "said at",
-        "type",
-        *(["author"] if has_authors else []),
-        "content",
-    ]
-    rows = [
-        (
-            m["id"],
-            *([f"{m['score']:.3f}"] if has_scores else []),
-            m["said_at"],
-            m["memory_type"],
-            *([m["user_id"]] if has_authors else []),
-            m["content"],
-        )
+    is_shown = (True, has_scores, True, True, has_authors, True)
+    cells = [
+        (m["id"], f"{m.get('score', 0.0):.3f}", m["said_at"], m["memory_type"], m["user_id"], m["content"])
         for m in memories
     ]
-    print_table(columns, rows, headings=list(_sentences(memories)))
+    head, *rows = (
+        list(compress(row, is_shown)) for row in (("id", "score", "said at", "type", "author", "content"), *cells)
+    )
+    print_table(head, rows, headings=list(_sentences(memories)))
 
 
 def _sentences(memories: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -87,7 +87,8 @@ def _look_after(names: Sequence[str], options: UpkeepOptions) -> None:
     tasks = [UpkeepTask(name) for name in names] or list(EVERY_TASK)
     if options.user is not None:
         Scope(options.user)  # refuses invalid user ids
-    if tasks == [UpkeepTask.REFLECT] and not _can_reflect(settings):
+    can_reflect = settings.memory.life.reflect_from and settings.model_for("memory_extraction") is not None
+    if tasks == [UpkeepTask.REFLECT] and not can_reflect:
         raise BadSetting(
             "reflect needs a model and a number: name one for memory_extraction in external_models, and set "
             "memory.life.reflect_from"
@@ -135,10 +136,6 @@ def _with_store(settings: Settings) -> Settings:
         raise BadSetting(
             f"milvus_uri: no `memproxy up` runs on {settings.data_dir}; start it, or name a server with --milvus-uri"
         ) from None
-
-
-def _can_reflect(settings: Settings) -> bool:
-    return bool(settings.memory.life.reflect_from) and settings.model_for("memory_extraction") is not None
 
 
 def _show(steps: list[RetentionStep], *, is_dry: bool, as_json: bool) -> None:

@@ -128,8 +128,9 @@ def holds_talks(path: Path) -> bool:
 
 def _case(record: _RecallRecord) -> RecallCase:
     memories = tuple(
-        _memory(f"{i:03d}", item["text"], seconds(item["at"]), status=MemoryStatus(item["status"]))
+        Memory(f"{i:03d}", USER, item["text"], at, at, at, status=MemoryStatus(item["status"]))
         for i, item in enumerate(record["memories"])
+        for at in [seconds(item["at"])]
     )
     for field in ("relevant", "acceptable"):
         if any(not 0 <= position < len(memories) for position in record[field]):
@@ -159,7 +160,8 @@ def _talk(sample: _TalkRecord) -> Talk:
         for place, turn in enumerate(_turns(conversation, f"session_{number}")):
             at = began + place * TURN_SECONDS
             places[turn["dia_id"]] = len(memories)
-            memories.append(_memory(turn["dia_id"], turn_text(turn), at, session_id=f"session-{number:03d}"))
+            session_id = f"session-{number:03d}"
+            memories.append(Memory(turn["dia_id"], USER, turn_text(turn), at, at, at, session_id=session_id))
     questions = (_question(qa, places) for qa in sample["qa"])
     return Talk(
         id=sample["sample_id"],
@@ -197,23 +199,3 @@ def _question(qa: _QuestionRecord, places: Mapping[str, int]) -> TalkQuestion | 
         return None
     evidence = frozenset(places[turn_id] for turn_id in named if turn_id in places)
     return TalkQuestion(qa["question"], evidence, len(named), qa["category"])
-
-
-def _memory(
-    memory_id: str,
-    content: str,
-    at: float,
-    *,
-    session_id: str = "",
-    status: MemoryStatus = MemoryStatus.ACTIVE,
-) -> Memory:
-    return Memory(
-        id=memory_id,
-        user_id=USER,
-        content=content,
-        created_at=at,
-        updated_at=at,
-        said_at=at,
-        session_id=session_id,
-        status=status,
-    )

@@ -88,7 +88,8 @@ def read_history(path: Path, *, limit: int | None = None, types: Collection[str]
     for line, element in _elements(path):
         try:
             record = msgspec.json.decode(element, type=_QuestionRecord)
-            if _is_scored(record):
+            is_answered = not record["question_id"].endswith(ABSTENTION)
+            if is_answered and record["question_type"] not in NOT_OF_THE_USER:
                 histories.append(_history(record))
         except ValueError as error:  # including msgspec's errors
             raise BadInput(f"{path.name}, line {line}: not a question of LongMemEval: {error}") from error
@@ -128,10 +129,6 @@ def _place_of_fault(content: bytes) -> str:
         line = content.count(b"\n", 0, error.start) + 1
         return f", line {line}"
     return ""
-
-
-def _is_scored(record: _QuestionRecord) -> bool:
-    return not record["question_id"].endswith(ABSTENTION) and record["question_type"] not in NOT_OF_THE_USER
 
 
 def _history(record: _QuestionRecord) -> History:

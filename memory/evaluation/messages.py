@@ -125,7 +125,8 @@ def score_message(message: LabelledMessage, learnt: Learnt) -> dict[str, Any]:
     """The facts that each memory covers, and other memories. Quotes are searched in the recorded message."""
     facts = message.facts or ()
     spans = [words_of(fact.span) for fact in facts]
-    held = [_words_held(memory) for memory in learnt.active]
+    # of its content and of the evidence for it: what else its sentence says is another fact
+    held = [words_of(" ".join([m.content, *(evidence.words for evidence in m.evidence)])) for m in learnt.active]
     recorded = [said.content for turn in learnt.turns for said in turn.messages]
     return {
         "id": message.id,
@@ -148,11 +149,6 @@ def score_message(message: LabelledMessage, learnt: Learnt) -> dict[str, Any]:
             for memory, words in zip(learnt.active, held, strict=True)
         ],
     }
-
-
-def _words_held(memory: Memory) -> frozenset[str]:
-    """The words of its content and of the evidence for it: what else its sentence says is another fact."""
-    return words_of(" ".join([memory.content, *(evidence.words for evidence in memory.evidence)]))
 
 
 def _covers(words: frozenset[str], span: frozenset[str]) -> bool:

@@ -30,11 +30,12 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """The messages of a request, in order; never empty."""
+    """The messages of a request, in order; never empty. `is_of_client`: a client asks, for itself, not the user."""
 
     messages: tuple[Message, ...]
     model: str = ""
     offers_tools: bool = False
+    is_of_client: bool = False
 
     def last_user_text(self) -> str:
         """The text of the last user message, or "" where there is none."""

@@ -31,6 +31,7 @@ from memory.adapters.models.packaged_encoder import sentence_pieces
 from memory.adapters.models.recent_vectors import EmbedderOnDemand
 from memory.adapters.models.sentence_pieces import sentence_piece_tokens
 from memory.adapters.models.upstream_models import UpstreamModels
+from memory.chat.envelopes import Envelopes
 from memory.errors import BadSetting
 from memory.learn.readers import Readers
 from memory.learn.worker import Worker, WorkerSettings
@@ -169,6 +170,7 @@ class Parts:
                 tenancy=tenancy(self.settings),
                 tracer=self.telemetry.tracer,
                 zones=Zones(self.settings.memory.timezone),
+                envelopes=Envelopes.parsed(self.settings.memory.envelopes),
             ),
         )
 

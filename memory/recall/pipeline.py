@@ -1,4 +1,4 @@
-"""Runs stages 6 to 9 within a deadline: decide, query, retrieve, rank, and render the note.
+"""Runs the stages from signals to injection within a deadline: decide, query, retrieve, rank, and render the note.
 
 It never fails a request and never holds one past the deadline: every error becomes an outcome with a status and a
 reason, and notes that the conversation already carries are put back in any case. Work in flight is bounded; beyond the
@@ -79,7 +79,7 @@ class RecallParts:
 
 
 class RecallPipeline:
-    """Stages 6 to 9 of a request. One per process."""
+    """Signals to injection of a request. One per process."""
 
     def __init__(self, parts: RecallParts, settings: RecallSettings) -> None:
         self._parts = parts
@@ -254,7 +254,7 @@ class RecallPipeline:
     def _opening(self, asked: AskedChat, searched: Searched, review: Review, reached: Reached) -> ProfileText | None:
         """The wishes and the profile that open the new note."""
         carried, has_found = review.carried, bool(searched.selection.candidates)
-        if not review.is_complete or carried.newest is None or carried.is_settled:
+        if not review.is_complete or carried.newest is None or carried.is_settled or asked.conversation.is_of_client:
             return None
         is_due = goes_along(self._settings.profile, asked, reached.latest(Decision), has_found=has_found)
         budget = asked.request.options.token_budget or self._settings.token_budget

@@ -99,7 +99,7 @@ class Library(Service):
         self._receipts = stores.receipts
         self._summaries = stores.summaries
         self._edits = MemoryEdits(parts)
-        self.opt_outs = parts.opt_outs
+        self.envelopes, self.opt_outs = intake.envelopes, parts.opt_outs
         self.projects = SharedProjects(parts)
         self.erasures = UserErasures(parts, self.projects)
         self.conversations = Conversations(parts)

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from memory.chat.envelopes import KNOWN, Envelopes
 from memory.errors import BadInput
 from memory.model import CATEGORIES, MEMORY_TYPES, Memory, MemoryStatus, Receipt, Scope, Trust
 from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
@@ -46,6 +47,7 @@ class Intake:
     """How new memories and turns are prepared: `clock` gives their times, `new_id` generates unique ids, `redact`
     removes secrets from a message before it is stored, and `tokens` counts the lines of profiles.
     `session_end_seconds`: an idle session has ended after it. `tenancy`: what user ids begin with. `zones`: of users.
+    `envelopes`: of clients, around what a user typed.
     """
 
     clock: Clock
@@ -57,6 +59,7 @@ class Intake:
     tracer: Tracer = NO_TRACER
     flush_timing: FlushTiming = FlushTiming()
     zones: Zones = UTC_ZONES
+    envelopes: Envelopes = KNOWN
 
 
 @dataclass(frozen=True, slots=True)

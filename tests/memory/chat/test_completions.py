@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memory.chat.completions import NotAChat, insert_notes, read_chat_request, strip_memory_fields
+from memory.chat.completions import ChatRequest, NotAChat, insert_notes, read_chat_request, strip_memory_fields
 from memory.chat.json_spans import MEMBERS_MAX
 from memory.chat.own_fields import MemoryContext
-from memory.model import Message, Note, Placement, RequestOptions
+from memory.model import Conversation, Message, Note, Placement, RequestOptions
 
 
 def body(**fields: Any) -> bytes:
@@ -21,27 +21,31 @@ def body(**fields: Any) -> bytes:
     return text.replace("Infinity", "1e999").encode()
 
 
-def messages_of(*messages: Any) -> tuple[Message, ...]:
-    conversation = read_chat_request(json.dumps({"messages": messages}).encode()).conversation
+def chat(*messages: Any, **fields: Any) -> bytes:
+    return json.dumps({"messages": messages, **fields}).encode()
+
+
+def conversation_of(sent: bytes | ChatRequest) -> Conversation:
+    conversation = (read_chat_request(sent) if isinstance(sent, bytes) else sent).conversation
     assert conversation is not None
-    return conversation.messages
+    return conversation
+
+
+def messages_of(*messages: Any) -> tuple[Message, ...]:
+    return conversation_of(chat(*messages)).messages
 
 
 def test_a_plain_chat_is_read() -> None:
     request = read_chat_request(body(tools=[{"type": "function"}]))
-    assert request.conversation is not None
-    assert request.conversation.messages == (Message("user", "Hi"),)
-    assert request.conversation.model == "m"
-    assert request.conversation.offers_tools
+    read = conversation_of(request)
+    assert (read.messages, read.model, read.offers_tools) == ((Message("user", "Hi"),), "m", True)
     assert (request.context, request.has_memory_fields, request.is_understood) == (None, False, True)
 
 
 @pytest.mark.parametrize("tools", ["[]", "[ \n ]", "null", '"x"', "{}"])
 def test_no_tools_are_offered_by_an_empty_list(tools: str) -> None:
     sent = b'{"messages":[{"role":"user","content":"Hi"}],"tools":' + tools.encode() + b"}"
-    conversation = read_chat_request(sent).conversation
-    assert conversation is not None
-    assert not conversation.offers_tools
+    assert not conversation_of(sent).offers_tools
 
 
 def test_text_parts_are_joined_and_other_parts_left_out() -> None:
@@ -56,7 +60,7 @@ def test_text_parts_are_joined_and_other_parts_left_out() -> None:
 
 
 def test_tool_calls_and_their_results_are_tool_traffic() -> None:
-    read_ones = messages_of(
+    read = messages_of(
         {"role": "user", "content": "What is the weather?"},
         {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
         {"role": "tool", "content": "rain", "tool_call_id": "1"},
@@ -64,23 +68,7 @@ def test_tool_calls_and_their_results_are_tool_traffic() -> None:
         {"role": "function", "content": "sun"},
         {"role": "assistant", "content": "It rains.", "tool_calls": [], "function_call": None},
     )
-    assert [message.is_tool_traffic for message in read_ones] == [False, True, True, True, True, False]
-
-
-@pytest.mark.parametrize(
-    "messages",
-    [
-        "null", "[]", '"hello"', "{}", "[1]", '["hi"]', "[{}]", '[{"role":1,"content":"x"}]',
-        '[{"role":"user","content":5}]', '[{"role":"user","content":[5]}]',
-        '[{"role":"user","content":"x"},null]',
-    ],
-)  # fmt: skip
-def test_messages_of_another_shape_are_no_conversation_but_are_still_stripped(messages: str) -> None:
-    sent = b'{"messages":%s,"memory_context":{"user_id":"ann"}}' % messages.encode()
-    request = read_chat_request(sent)
-    assert request.conversation is None
-    assert request.context == MemoryContext("ann")
-    assert strip_memory_fields(sent) == b'{"messages":%s}' % messages.encode()
+    assert [message.is_tool_traffic for message in read] == [False, True, True, True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -119,8 +107,7 @@ def test_memory_context_is_read_as_sent() -> None:
     sent = {"user_id": " ann ", "project_id": "p", "session_id": "s", "agent_id": None, "unknown": [1]}
     request = read_chat_request(body(memory_context=sent))
     assert request.context == MemoryContext(user_id=" ann ", project_id="p", session_id="s")
-    assert request.has_memory_fields
-    assert request.is_understood
+    assert (request.has_memory_fields, request.is_understood) == (True, True)
 
 
 @pytest.mark.parametrize("number", [7, 0, -7, 10**30])
@@ -134,12 +121,9 @@ def test_a_number_is_the_id_of_its_digits(number: int) -> None:
 def test_what_python_takes_for_a_number_is_stripped_and_stays_in_the_body(word: str) -> None:
     said = f'"messages":[{{"role":"user","content":"NaN \\" Infinity","top_p":{word}}}],"temperature":{word}'.encode()
     request = read_chat_request(b'{"memory_context":{"user_id":"ann"},' + said + b"}")
-    assert (
-        insert_notes(request, [Note("N", 0)])
-        == b"{" + said.replace(b"[", b'[{"role":"system","content":"N"},', 1) + b"}"
-    )
-    assert request.conversation is not None
-    assert request.conversation.messages == (Message("user", 'NaN " Infinity'),)
+    noted = said.replace(b"[", b'[{"role":"system","content":"N"},', 1)
+    assert insert_notes(request, [Note("N", 0)]) == b"{" + noted + b"}"
+    assert conversation_of(request).messages == (Message("user", 'NaN " Infinity'),)
     ours = read_chat_request(b'{"memory_config":{"token_budget":%s},%s}' % (word.encode(), said))
     assert (ours.is_understood, ours.options.enabled) == (False, False), "no number for us"
     assert insert_notes(ours, ()) == b"{" + said + b"}"
@@ -162,8 +146,20 @@ def test_memory_config_is_read() -> None:
 @pytest.mark.parametrize("field", ["memory_context", "memory_config"])
 def test_null_means_not_given(field: str) -> None:
     request = read_chat_request(body(**{field: None}))
-    assert (request.context, request.options, request.is_understood) == (None, RequestOptions(), True)
-    assert request.has_memory_fields
+    assert (request.context, request.options) == (None, RequestOptions())
+    assert (request.has_memory_fields, request.is_understood) == (True, True)
+
+
+NO_CONFIG: dict[str, list[Any]] = {
+    "enabled": ["no", 0],
+    "auto_store": ["false"],
+    "retrieval_limit": [0, 201, True, 5.5],
+    "similarity_threshold": [1.01, "0.5", math.inf],
+    "token_budget": [2001, 10**30],
+    "placement": ["top", ["off"]],
+    "memory_types": ["semantic", ["semantic", "dream"], [{}]],
+    "enable": [False],
+}
 
 
 @pytest.mark.parametrize(
@@ -171,38 +167,18 @@ def test_null_means_not_given(field: str) -> None:
     [
         ("memory_context", "ann"),
         ("memory_context", ["ann"]),
-        ("memory_context", {"user_id": 7.5}),
-        ("memory_context", {"user_id": True}),
+        *(("memory_context", {"user_id": user}) for user in (7.5, True, "ann\ud800")),
         ("memory_context", {"user_id": "ann", "project_id": ["p"]}),
-        ("memory_context", {"user_id": "ann\ud800"}),
         ("memory_config", True),
-        ("memory_config", {"enabled": "no"}),
-        ("memory_config", {"enabled": 0}),
-        ("memory_config", {"auto_store": "false"}),
-        ("memory_config", {"retrieval_limit": 0}),
-        ("memory_config", {"retrieval_limit": 201}),
-        ("memory_config", {"retrieval_limit": True}),
-        ("memory_config", {"retrieval_limit": 5.5}),
-        ("memory_config", {"similarity_threshold": 1.01}),
-        ("memory_config", {"similarity_threshold": "0.5"}),
-        ("memory_config", {"similarity_threshold": math.inf}),
-        ("memory_config", {"token_budget": 2001}),
-        ("memory_config", {"token_budget": 10**30}),
-        ("memory_config", {"placement": "top"}),
-        ("memory_config", {"placement": ["off"]}),
-        ("memory_config", {"memory_types": "semantic"}),
-        ("memory_config", {"memory_types": ["semantic", "dream"]}),
-        ("memory_config", {"memory_types": [{}]}),
-        ("memory_config", {"enable": False}),
         ("memory_config", {"enabled": True, "autostore": False}),
+        *(("memory_config", {name: value}) for name, values in NO_CONFIG.items() for value in values),
     ],
 )
 def test_a_field_of_ours_that_makes_no_sense_switches_memory_off_both_ways(field: str, value: object) -> None:
     request = read_chat_request(body(**{"memory_context": {"user_id": "ann"}, field: value}))
     assert not request.is_understood
     assert request.context == (None if field == "memory_context" else MemoryContext("ann"))
-    assert not request.options.enabled
-    assert not request.options.auto_store
+    assert (request.options.enabled, request.options.auto_store) == (False, False)
     assert request.conversation is not None
     assert json.loads(strip_memory_fields(request.body)) == json.loads(body())
 
@@ -213,13 +189,9 @@ def test_of_a_repeated_field_the_last_one_counts_as_it_does_for_every_server() -
         b'"memory\\u005fcontext":{"user_id":"bob"},"model":"b"}'
     )
     request = read_chat_request(sent)
-    assert request.context == MemoryContext("bob")
-    assert request.conversation is not None
-    assert request.conversation.model == "b"
-    assert (
-        strip_memory_fields(sent)
-        == b'{"messages":5,"model":"a","messages":[{"role":"user","content":"Hi"}],"model":"b"}'
-    )
+    assert (request.context, conversation_of(request).model) == (MemoryContext("bob"), "b")
+    left = b'{"messages":5,"model":"a","messages":[{"role":"user","content":"Hi"}],"model":"b"}'
+    assert strip_memory_fields(sent) == left
 
 
 def test_halves_of_surrogate_pairs_are_replaced_in_the_text_only() -> None:
@@ -227,30 +199,20 @@ def test_halves_of_surrogate_pairs_are_replaced_in_the_text_only() -> None:
         rb'{"messages":[{"role":"user","content":"\\ud800 \ud83d\ude00 \ud800\uDFFF \udc00\ud83d\ud83d\ude00 \uD800"}]}'
     )
     request = read_chat_request(sent)
-    assert request.conversation is not None
-    text = request.conversation.last_user_text()
+    text = conversation_of(request).last_user_text()
     assert text == "\\ud800 \U0001f600 \U000103ff \ufffd\ufffd\U0001f600 \ufffd"
-    assert text.encode()
-    assert request.body is sent
-    assert strip_memory_fields(sent) is sent
+    assert request.body is strip_memory_fields(sent) is sent
 
 
-@pytest.mark.parametrize(
-    ("body", "messages"),
-    [
-        (
-            rb'{"messages": [ {"role":"user","content":"a\u00e9\ud800"} ,{ "content":"b" , "role":"user" } ],"x":1}',
-            [rb'{"role":"user","content":"a\u00e9\ud800"}', b'{ "content":"b" , "role":"user" }'],
-        ),
-        (
-            b'{"messages":[{"role":"user","content":"old"}],"messages":[{"role":"user","content":"new"}]}',
-            [b'{"role":"user","content":"new"}'],
-        ),
-    ],
-)
-def test_the_messages_can_be_had_exactly_as_the_client_sent_them(body: bytes, messages: list[bytes]) -> None:
-    request = read_chat_request(body)
-    assert [bytes(message) for message in request.shape.message_bytes(request)] == messages
+def test_the_messages_can_be_had_exactly_as_the_client_sent_them() -> None:
+    one, two = rb'{"role":"user","content":"a\u00e9\ud800"}', b'{ "content":"b" , "role":"user" }'
+    for sent, messages in (
+        (b'{"messages": [ %s ,%s ],"x":1}' % (one, two), [one, two]),
+        (b'{"messages":[%s],"messages":[%s]}' % (one, two), [two]),
+        (b'\xef\xbb\xbf{"messages":[%s]}' % one, [one]),
+    ):
+        request = read_chat_request(sent)
+        assert [bytes(message) for message in request.shape.message_bytes(request)] == messages
 
 
 # Edits
@@ -262,10 +224,6 @@ NOTE = Note('Ann\'s "budget" is\n$10,000 \\ é')
 
 def edited(body: bytes, *notes: Note) -> bytes:
     return insert_notes(read_chat_request(body), notes)
-
-
-def chat(*messages: Any, **fields: Any) -> bytes:
-    return json.dumps({"messages": messages, **fields}).encode()
 
 
 @pytest.mark.parametrize(
@@ -294,24 +252,17 @@ def test_our_fields_leave_with_one_comma_and_the_space_beside_it(sent: bytes, le
 def test_a_byte_order_mark_stays_and_hides_nothing_from_us() -> None:
     """Parsers of most servers let it pass, so such a body is answered like any other."""
     sent = b"\xef\xbb\xbf" + chat({"role": "user", "content": "Hi"}, memory_context={"user_id": "ann"})
-    request = read_chat_request(sent)
-    assert request.context is not None
-    assert request.context.user_id == "ann"
+    assert read_chat_request(sent).context == MemoryContext("ann")
     left = edited(sent, NOTE)
     assert left.startswith(b"\xef\xbb\xbf{")
     assert json.loads(left)["messages"][0] == {"role": "system", "content": NOTE.text}
     assert "memory_context" not in json.loads(left)
-    sent = [bytes(message) for message in request.shape.message_bytes(request)]
-    assert sent == [b'{"role": "user", "content": "Hi"}']
 
 
 def test_the_client_s_spelling_survives() -> None:
-    before = (
-        rb'{ "temperature" : 1.0e+00, "seed":123456789012345678901234567890, "x":"\ud800\u00e9\/", "a":1,"a":2.50, '
-    )
+    before = rb'{ "temperature" : 1.0e+00, "seed":123456789012345678901234567, "x":"\ud800\u00e9\/", "a":1,"a":2.50, '
     after = rb'"messages" : [ {"content":"Hi","role":"user"} ]}'
-    sent = before + rb'"memory_context" : { "user_id" : "ann" } ,' + after
-    inserted = edited(sent, Note("N"))
+    inserted = edited(before + rb'"memory_context" : { "user_id" : "ann" } ,' + after, Note("N"))
     assert inserted == before + after.replace(b"[ {", b'[ {"role":"system","content":"N"},{')
 
 
@@ -346,12 +297,8 @@ def test_of_what_is_repeated_the_one_that_counts_gets_the_note() -> None:
 
 
 def test_notes_stand_right_before_their_messages() -> None:
-    body = chat(
-        {"role": "system", "content": "S"},
-        {"role": "user", "content": "1"},
-        {"role": "assistant", "content": "2"},
-        {"role": "user", "content": "3"},
-    )
+    said = (("system", "S"), ("user", "1"), ("assistant", "2"), ("user", "3"))
+    body = chat(*({"role": role, "content": content} for role, content in said))
     got = json.loads(edited(body, Note("late", before=3), Note("early", before=1), Note("a"), Note("b")))["messages"]
     assert [message["content"] for message in got] == ["S\n\na\n\nb", "early", "1", "2", "late", "3"]
     assert [message["role"] for message in got] == ["system", "system", "user", "assistant", "system", "user"]

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.chat.api_shape import ApiShape
@@ -36,36 +36,39 @@ def item_result(name: str) -> dict[str, Any]:
     return {"type": "function_call_output", "call_id": name, "output": "42"}
 
 
-def chat(*messages: dict[str, Any], indent: int | None = None) -> ChatRequest:
-    return read_chat_request(json.dumps({"model": "m", "messages": messages, "n": 1.50}, indent=indent).encode())
+def chat(*messages: dict[str, Any]) -> ChatRequest:
+    return read_chat_request(json.dumps({"model": "m", "messages": messages}).encode())
 
 
 def items(*said: dict[str, Any], **more: object) -> ChatRequest:
     return read_chat_request(json.dumps({"model": "m", "input": said, **more}).encode(), RESPONSES)
 
 
-def compacted(request: ChatRequest, end: int) -> dict[str, Any]:
-    edit = CompactedHistory(end, STATE)
-    body = insert_notes(request, (Note(STATE),), deletions(request, edit))
-    found: dict[str, Any] = json.loads(body)
-    return found
+def compacted(request: ChatRequest, end: int) -> bytes:
+    return insert_notes(request, (Note(STATE),), deletions(request, CompactedHistory(end, STATE)))
 
 
-def test_a_cut_stands_before_a_user_message_that_is_not_the_first_message() -> None:
-    assert clean_cuts(chat(SYSTEM, USER, ANSWER, USER, ANSWER, USER)) == {1, 3, 5}
-    assert clean_cuts(chat(USER, ANSWER, USER)) == {2}
+def left_of(request: ChatRequest, end: int) -> Any:
+    return json.loads(compacted(request, end))
 
 
-def test_a_tool_call_and_its_result_stay_on_one_side() -> None:
-    request = chat(USER, call("a"), USER, result("a"), ANSWER, USER)
-    assert clean_cuts(request) == {5}
-    assert not is_clean(request, 2)
-    assert clean_cuts(items(USER, item_call("a"), USER, item_result("a"), ANSWER, USER)) == {5}
-
-
-def test_a_call_without_a_result_yet_keeps_its_place_and_a_result_without_a_call_too() -> None:
-    assert clean_cuts(chat(USER, call("a"), USER, ANSWER, USER)) == frozenset()
-    assert clean_cuts(chat(USER, ANSWER, USER, result("a"), ANSWER, USER)) == {5}
+@pytest.mark.parametrize(
+    ("request_", "cuts"),
+    [
+        (chat(SYSTEM, USER, ANSWER, USER, ANSWER, USER), {1, 3, 5}),
+        (chat(USER, ANSWER, USER), {2}),
+        (chat(USER, call("a"), USER, result("a"), ANSWER, USER), {5}),
+        (chat(USER, call("a"), USER, ANSWER, USER), set()),  # no result yet
+        (chat(USER, ANSWER, USER, result("a"), ANSWER, USER), {5}),
+        (items(USER, item_call("a"), USER, item_result("a"), ANSWER, USER), {5}),
+        (items(USER, ANSWER, {"type": "compaction", "encrypted_content": "x"}, USER), set()),
+        (items(USER, ANSWER, USER, previous_response_id="resp_1"), set()),
+    ],
+)
+def test_a_cut_stands_before_a_message_of_the_user_and_divides_no_call(request_: ChatRequest, cuts: set[int]) -> None:
+    assert clean_cuts(request_) == cuts
+    assert all(is_clean(request_, cut) for cut in cuts)
+    assert not is_clean(chat(USER, call("a"), USER, result("a"), ANSWER, USER), 2)
 
 
 @pytest.mark.parametrize(
@@ -79,30 +82,17 @@ def test_nothing_is_left_out_that_text_cannot_replace(opaque: dict[str, Any]) ->
     assert clean_cuts(chat(USER, ANSWER, USER, ANSWER, opaque, ANSWER, USER)) <= {2, 4}
 
 
-def test_items_of_unknown_kinds_stay_and_chains_have_nothing_to_cut() -> None:
-    assert clean_cuts(items(USER, ANSWER, {"type": "compaction", "encrypted_content": "x"}, USER)) == frozenset()
-    assert clean_cuts(items(USER, ANSWER, USER, previous_response_id="resp_1")) == frozenset()
-
-
-def test_the_state_goes_into_the_client_s_system_message_and_the_rest_stays() -> None:
-    said = compacted(chat(SYSTEM, USER, ANSWER, USER, ANSWER, {**USER, "content": "And then?"}), 3)
-    assert said["messages"] == [
-        {**SYSTEM, "content": f"Be brief.\n\n{STATE}"},
-        USER,
-        ANSWER,
-        {**USER, "content": "And then?"},
-    ]
-
-
-def test_without_a_system_message_the_state_is_one() -> None:
-    assert compacted(chat(USER, ANSWER, USER), 2)["messages"] == [{"role": "system", "content": STATE}, USER]
+def test_the_state_goes_into_the_client_s_system_message_or_is_one_and_the_rest_stays() -> None:
+    then = {**USER, "content": "And then?"}
+    said = left_of(chat(SYSTEM, USER, ANSWER, USER, ANSWER, then), 3)
+    assert said["messages"] == [{**SYSTEM, "content": f"Be brief.\n\n{STATE}"}, USER, ANSWER, then]
+    assert left_of(chat(USER, ANSWER, USER), 2)["messages"] == [{"role": "system", "content": STATE}, USER]
 
 
 def test_items_of_the_responses_api_are_left_out_alike() -> None:
-    said = compacted(items(USER, item_call("a"), item_result("a"), ANSWER, USER, instructions="Be brief."), 5)
-    assert said["instructions"] == f"Be brief.\n\n{STATE}"
-    assert said["input"] == [USER]
-    assert compacted(items(USER, ANSWER, USER), 2)["instructions"] == STATE
+    said = left_of(items(USER, item_call("a"), item_result("a"), ANSWER, USER, instructions="Be brief."), 5)
+    assert (said["instructions"], said["input"]) == (f"Be brief.\n\n{STATE}", [USER])
+    assert left_of(items(USER, ANSWER, USER), 2)["instructions"] == STATE
 
 
 @st.composite
@@ -136,7 +126,6 @@ def as_items(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return said
 
 
-@settings(deadline=None)
 @given(histories(), st.sampled_from([COMPLETIONS, RESPONSES]), st.sampled_from([None, 2]))
 def test_whatever_is_cut_pairs_stay_whole_and_what_is_kept_stays(
     messages: list[dict[str, Any]], shape: ApiShape, indent: int | None
@@ -144,8 +133,8 @@ def test_whatever_is_cut_pairs_stay_whole_and_what_is_kept_stays(
     name, sent = ("messages", messages) if shape is COMPLETIONS else ("input", as_items(messages))
     request = read_chat_request(json.dumps({"model": "m", name: sent}, indent=indent).encode(), shape)
     for cut in clean_cuts(request):
-        body = insert_notes(request, (Note(STATE),), deletions(request, CompactedHistory(cut, STATE)))
-        assert body == insert_notes(request, (Note(STATE),), deletions(request, CompactedHistory(cut, STATE)))
+        body = compacted(request, cut)
+        assert body == compacted(request, cut)
         left = json.loads(body)[name]
         assert left[len(left) - (len(sent) - cut) :] == sent[cut:], "all from the cut on is verbatim"
         made = {c["id"] for m in left for c in m.get("tool_calls", ())}

@@ -17,6 +17,7 @@ from memory.recall.notes.past_notes import note_keys
 
 NOTE = Note('Ann\'s "budget" is\n$10,000 \\ é', before=0)
 TEXT = NOTE.text
+NOTHING: tuple[Any, ...] = ("", [], None)  # of a system prompt
 CACHED = {"cache_control": {"type": "ephemeral"}}
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD" * 500}}
 DOCUMENT = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "I hate boats."}}
@@ -89,36 +90,11 @@ def test_a_conversation_is_read_message_by_message() -> None:
         ("Be kind.", [Message(Role.SYSTEM, "Be kind.")]),
         ([text("Be kind.", **CACHED), text("Be brief.")], [Message(Role.SYSTEM, "Be kind.\nBe brief.")]),
         ([text("x-anthropic-billing-header: cch=1"), text("Be kind.")], [Message(Role.SYSTEM, "Be kind.")]),
-        ("", []),
-        ([], []),
-        (None, []),
+        *((nothing, []) for nothing in NOTHING),
     ],
 )
 def test_the_system_prompt_is_the_first_message(system: Any, messages: list[Message]) -> None:
     assert said(user("Hi"), system=system) == (*messages, Message("user", "Hi"))
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {},
-        {"messages": None},
-        {"messages": []},
-        {"messages": "Hi"},
-        {"messages": [7]},
-        {"messages": [{"role": "user"}]},
-        {"messages": [user(7)]},
-        {"messages": [user(None)]},
-        {"messages": [user(["Hi"])]},
-        {"messages": [{"role": 7, "content": "Hi"}]},
-        {"messages": [user("Hi")], "system": 7},
-        {"input": "Hi"},
-    ],
-)
-def test_what_the_api_does_not_describe_is_no_conversation_and_is_stripped_all_the_same(body: dict[str, Any]) -> None:
-    request = asked({"memory_context": {"user_id": "ann"}, **body})
-    assert request.conversation is None
-    assert json.loads(insert_notes(request, ())) == body
 
 
 # Where a note goes
@@ -152,14 +128,12 @@ def test_a_note_stands_at_the_head_of_the_user_s_own_text(content: Any, with_not
     ("system", "with_note", "is_made"),
     [
         ({}, TEXT, True),
-        ({"system": None}, TEXT, True),
-        ({"system": ""}, TEXT, True),
-        ({"system": []}, TEXT, True),
+        *(({"system": nothing}, TEXT, True) for nothing in NOTHING),
         ({"system": "Be kind."}, f"Be kind.\n\n{TEXT}", False),
         ({"system": [text("Be kind.", **CACHED)]}, [text("Be kind.", **CACHED), text(f"\n\n{TEXT}")], False),
     ],
 )
-def test_with_placement_system_notes_go_to_the_end_of_the_system_prompt(
+def test_placement_system_is_the_end_of_the_system_prompt(
     system: dict[str, Any], with_note: Any, is_made: bool
 ) -> None:
     body, note = {**system, "messages": [user("Hi")]}, Note(TEXT)
@@ -179,13 +153,10 @@ def test_what_clients_move_or_drop_between_requests_changes_no_key() -> None:
     question, answer = user([REMINDER, text("Hi", **CACHED)]), assistant([THINKING, text("Hello"), call()])
     billed = [text("x-anthropic-billing-header: cch=1"), text("Be kind.", **CACHED)]
     first, second = keys(question, answer, user([result(**CACHED), text("And now?")]), system=billed)
-    later = [
-        user([REMINDER, text("Hi")]),
-        assistant([text("Hello"), call()]),
-        user([result(), text("And now?", **CACHED)]),
-    ]
+    question, answer = user([REMINDER, text("Hi")]), assistant([text("Hello"), call()])
+    later = question, answer, user([result(), text("And now?", **CACHED)]), assistant("Yes."), user("Fine.")
     billed = [text("x-anthropic-billing-header: cch=2"), text("Be kind.")]
-    assert keys(*later, assistant("Yes."), user("Fine."), system=billed)[:2] == [first, second]
+    assert keys(*later, system=billed)[:2] == [first, second]
     assert keys(user([text("Hi")]), system="Be kind.") == keys(user("Hi"), system="Be kind.")
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.chat.completions import COMPLETIONS, read_chat_request
+from memory.chat.completions import COMPLETIONS, ChatRequest, read_chat_request
 from memory.chat.exchanges import exchanges_of
 from memory.chat.responses import RESPONSES
 from memory.chat.sent_conversations import sent_conversation
@@ -63,8 +63,16 @@ CALL = {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "type": "
 RESULT = {"role": "tool", "tool_call_id": "c", "content": "rain"}
 
 
+def request_of(*messages: Any) -> ChatRequest:
+    return read_chat_request(json.dumps({"model": "m", "messages": messages}).encode(), COMPLETIONS)
+
+
+def responses_request(said: Any, **fields: Any) -> ChatRequest:
+    return read_chat_request(json.dumps({"model": "m", "input": said, **fields}).encode(), RESPONSES)
+
+
 def read(*messages: dict[str, Any], scope: Scope = ANN) -> SentConversation:
-    found = sent_conversation(scope, read_chat_request(json.dumps({"messages": messages}).encode()))
+    found = sent_conversation(scope, request_of(*messages))
     assert found is not None
     return found
 
@@ -132,13 +140,13 @@ def test_all_new_messages_have_a_key_each() -> None:
 
 @pytest.mark.parametrize("messages", [[user("a"), model("b")], [user(" ")], [user("a"), CALL, RESULT]])
 def test_a_request_without_news_has_none(messages: list[dict[str, Any]]) -> None:
-    assert sent_conversation(ANN, read_chat_request(json.dumps({"messages": messages}).encode())) is None
+    assert sent_conversation(ANN, request_of(*messages)) is None
 
 
 def test_the_same_words_in_two_chains_of_responses_have_different_keys() -> None:
     keys = set()
     for chain in ({}, {"previous_response_id": "r1"}, {"previous_response_id": "r2"}, {"conversation": "r3"}):
-        found = sent_conversation(ANN, read_chat_request(json.dumps({"input": "a", **chain}).encode(), RESPONSES))
+        found = sent_conversation(ANN, responses_request("a", **chain))
         assert found is not None
         keys.add(found.keys)
     assert len(keys) == 4
@@ -146,9 +154,7 @@ def test_the_same_words_in_two_chains_of_responses_have_different_keys() -> None
 
 def test_of_a_long_history_so_many_exchanges_are_taken_along() -> None:
     talk = [one for number in range(5_000) for one in (user(f"question {number}"), model(f"answer {number}"))]
-    request = read_chat_request(json.dumps({"messages": [*talk, user("last")]}).encode())
-    found = sent_conversation(ANN, request)
-    assert found is not None
+    found = read(*talk, user("last"))
     assert len(found.earlier) == EARLIER_EXCHANGES_MAX
     assert found.earlier[-1].said == (Message("user", "question 4999"),)
 
@@ -170,7 +176,7 @@ def test_every_prefix_that_was_a_request_is_recognised(messages: list[dict[str, 
     assert later.earlier[:-1] == now.earlier
 
 
-QUESTION = {"role": "user", "content": "Will it rain?"}
+QUESTION = user("Will it rain?")
 
 
 def calling(*calls: tuple[str, str, Any]) -> dict[str, Any]:
@@ -184,20 +190,12 @@ def tool_result(call_id: str, content: Any, **more: Any) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": call_id, "content": content, **more}
 
 
-def tools_of(*messages: Any) -> tuple[ToolMessage, ...]:
-    return tool_messages(read_chat_request(json.dumps({"model": "m", "messages": messages}).encode(), COMPLETIONS))
-
-
-def tools_of_items(*items: Any, **fields: Any) -> tuple[ToolMessage, ...]:
-    body = {"model": "m", "input": items, **fields}
-    return tool_messages(read_chat_request(json.dumps(body).encode(), RESPONSES))
-
-
 def test_the_last_calls_come_with_their_results_and_names() -> None:
     first = (calling(("c0", "old", "{}")), tool_result("c0", "old result"))
     second = calling(("c1", "weather", '{"city": "Köln"}'), ("c2", "clock", "{}"))
     parts = [{"type": "text", "text": "no"}, {"type": "text", "text": "on"}]
-    assert tools_of(QUESTION, *first, second, tool_result("c1", "rain"), tool_result("c2", parts)) == (
+    results = tool_result("c1", "rain"), tool_result("c2", parts)
+    assert tool_messages(request_of(QUESTION, *first, second, *results)) == (
         ToolMessage("weather", '{"city": "Köln"}', "c1"),
         ToolMessage("clock", "{}", "c2"),
         ToolMessage("weather", "rain", "c1", is_result=True),
@@ -207,27 +205,30 @@ def test_the_last_calls_come_with_their_results_and_names() -> None:
 
 def test_older_functions_and_custom_tools_are_read() -> None:
     function = {"role": "assistant", "function_call": {"name": "f", "arguments": {"a": 1}}}
-    assert tools_of(QUESTION, function, {"role": "function", "name": "f", "content": "1"}) == (
+    assert tool_messages(request_of(QUESTION, function, {"role": "function", "name": "f", "content": "1"})) == (
         ToolMessage("f", '{"a": 1}'),
         ToolMessage("f", "1", is_result=True),
     )
     custom = {"role": "assistant", "tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "g", "input": "x"}}]}
-    assert tools_of(QUESTION, custom, tool_result("c", "y"))[0] == ToolMessage("g", "x", "c")
+    assert tool_messages(request_of(QUESTION, custom, tool_result("c", "y")))[0] == ToolMessage("g", "x", "c")
 
 
 def test_items_of_responses_are_read_with_and_without_their_calls() -> None:
     call = {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": "{}"}
     output = {"type": "function_call_output", "call_id": "c1", "output": "rain"}
     named = ToolMessage("weather", "rain", "c1", is_result=True)
-    assert tools_of_items(QUESTION, call, output) == (ToolMessage("weather", "{}", "c1"), named)
-    assert tools_of_items(output, previous_response_id="r") == (ToolMessage("", "rain", "c1", is_result=True),)
+    assert tool_messages(responses_request([QUESTION, call, output])) == (ToolMessage("weather", "{}", "c1"), named)
+    alone = responses_request([output], previous_response_id="r")
+    assert tool_messages(alone) == (ToolMessage("", "rain", "c1", is_result=True),)
     shell = {"type": "local_shell_call", "call_id": "c2", "arguments": "ls"}
     listed = {"type": "local_shell_call_output", "call_id": "c2", "output": [{"type": "output_text", "text": "a"}]}
-    assert tools_of_items(QUESTION, shell, listed)[1] == ToolMessage("local_shell", "a", "c2", is_result=True)
+    assert tool_messages(responses_request([QUESTION, shell, listed]))[1] == ToolMessage(
+        "local_shell", "a", "c2", is_result=True
+    )
 
 
 def test_long_texts_are_cut() -> None:
-    _, long = tools_of(QUESTION, calling(("c", "f", "{}")), tool_result("c", "x" * 1_000_000))
+    _, long = tool_messages(request_of(QUESTION, calling(("c", "f", "{}")), tool_result("c", "x" * 1_000_000)))
     assert len(long.content) == CONTENT_CHARACTERS_MAX
 
 
@@ -236,14 +237,14 @@ def test_long_texts_are_cut() -> None:
     [
         (QUESTION,),
         (QUESTION, calling(("c", "f", "{}")), QUESTION),
-        (QUESTION, {"role": "assistant", "content": "hello"}),
+        (QUESTION, model("hello")),
         (QUESTION, {"role": "tool", "tool_calls": 7}),
     ],
 )
 def test_nothing_is_made_up(messages: tuple[Any, ...]) -> None:
-    assert tools_of(*messages) == ()
+    assert tool_messages(request_of(*messages)) == ()
 
 
 def test_a_string_for_an_input_has_no_tools() -> None:
-    assert tool_messages(read_chat_request(b'{"input": "hello"}', RESPONSES)) == ()
+    assert tool_messages(responses_request("hello")) == ()
     assert tool_messages(read_chat_request(b"{}", COMPLETIONS)) == ()
