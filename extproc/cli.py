@@ -162,12 +162,12 @@ def migrate(
 
 
 @command(memproxy, panel=OPERATION)
-@with_parameters(_flags("data_dir", "milvus_uri"))
+@with_parameters(_flags("data_dir", "milvus_uri", "database_url"))
 def compact(
     *,
     config: ConfigOption = None,
     is_dry: Annotated[
-        bool, Option("--dry-run", help="Say how large the file is, and would be; change nothing.")
+        bool, Option("--dry-run", help="Say how large the files are, and would be; change nothing.")
     ] = False,
     as_json: JsonOption = False,
     **flags: Any,  # noqa: ANN401 - the settings, by name

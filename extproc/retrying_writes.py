@@ -14,13 +14,13 @@ from typing import TypeVar
 
 from extproc.exchange import CloseTurn, LeaveOut, Observed, OpenTurn
 from extproc.turn_links import ContinueTurn
-from memory.errors import Unavailable
+from memory.errors import Late, Unavailable, Unusable
 from memory.model import SentExchange
 from memory.ports import Clock, RecordingTimes
 from memory.runtime.task_groups import pause_before
 
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.05, 2.0  # between two tries of the first in line
-FIRST_SECONDS_MAX = 120.0  # for the first in line, after which the next is tried: a write may be impossible for ever
+REFUSED_SECONDS_MAX = 120.0  # for the first in line, if it alone may be refused, and for ever
 PENDING_MAX = 10_000  # tasks: of small turns, whose texts are the smaller part of what waits
 PENDING_BYTES_MAX = 256 << 20  # of texts: a turn has some KB, but the conversation that it came in has up to 16 MiB
 BEAT_SECONDS = 5.0  # a crash is a gap from the last beat on; each costs one small commit
@@ -29,7 +29,10 @@ T = TypeVar("T")
 
 
 class RetryingWrites:
-    """Of one process. `on_outage` is told of each first failure."""
+    """Of one process. `on_outage` is told of each first failure.
+
+    Nothing is given up for an outage, however long. What is `Unusable` or `Late` is, after a while: others wait for it.
+    """
 
     def __init__(self, on_outage: Callable[[Unavailable], None]) -> None:
         self._on_outage = on_outage
@@ -43,7 +46,7 @@ class RetryingWrites:
         return self._waiting > 0
 
     async def write(self, work: Callable[[], Awaitable[T]]) -> T:
-        """What `work` returns, which may be called again. Raises `Unavailable` at the end of patience."""
+        """What `work` returns, which may be called again. Raises `Unusable`, `Late`; `Unavailable` after `give_up`."""
         if not self._waiting:
             try:
                 return await work()
@@ -64,12 +67,12 @@ class RetryingWrites:
 
     async def _repeated(self, work: Callable[[], Awaitable[T]]) -> T:
         loop = asyncio.get_running_loop()
-        ends_at, pause = loop.time() + FIRST_SECONDS_MAX, PAUSE_SECONDS_MIN
+        ends_at, pause = loop.time() + REFUSED_SECONDS_MAX, PAUSE_SECONDS_MIN
         while True:
             try:
                 return await work()
-            except Unavailable:
-                if self._is_over.is_set() or loop.time() >= ends_at:
+            except Unavailable as error:
+                if self._is_over.is_set() or (isinstance(error, Late | Unusable) and loop.time() >= ends_at):
                     raise
             await pause_before(self._is_over, pause)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)

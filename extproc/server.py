@@ -285,7 +285,8 @@ async def run(settings: Settings, until: asyncio.Event, *, target: str, secret: 
         template_compatibility, compactor = parts.template_compatibility(), compactor_of(parts)
         filter_, recorder = filter_on(parts, template_compatibility, compactor, secret=secret)
         serving = serve(filter_, recorder, target=target, ready=ready, until=until, grace=settings.drain_seconds)
-        with_background = entrypoints.run_alongside((parts.windows.run(), compactor.run(error_boundary)), serving)
+        background = parts.windows.run(), compactor.run(error_boundary), parts.stores.chat_states.follow_withdrawals()
+        with_background = entrypoints.run_alongside(background, serving)
         warming = entrypoints.WarmUp(decides=True, template_compatibility=template_compatibility, ready=ready)
         await entrypoints.warming_up(parts, with_background, warming)
 

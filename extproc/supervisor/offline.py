@@ -23,11 +23,11 @@ from extproc.supervisor.locks_and_ports import CannotStart, data_directory, run_
 from extproc.supervisor.log_lines import LogLines, supervisor_logger
 from extproc.supervisor.process_specs import ProcessSpec, milvus_spec, own_store_uri
 from extproc.supervisor.processes import ChildProcess
+from memory.adapters.sql.migrations import VERSION
 from memory.adapters.sql.sqlite_compacting import FileSizes, sizes_of
 from memory.adapters.sql.sqlite_compacting import compact as rewritten_file
 from memory.cli.output import print_json, progress_bar
 from memory.cli.prepare import make_ready
-from memory.errors import BadSetting
 from memory.ports import Outdated
 from memory.processes.composition import open_migration, open_reembedding
 from memory.processes.erasure_parts import end_erasures, rewrite_store, waiting_erasures
@@ -191,20 +191,33 @@ def _show_reembedded(found: Switch, *, is_dry: bool, as_json: bool) -> None:
 
 def migrate(settings: Settings, *, is_dry: bool, as_json: bool) -> None:
     with claimed(settings, is_dry=is_dry) as (here, milvus):
-        if settings.database_url and not is_dry:  # a file of SQLite is migrated by whoever opens it
+        version = None
+        if settings.database_url:  # a file of SQLite is migrated by whoever opens it
             from memory.processes.postgres_state import migrate_tables
 
-            migrate_tables(settings)
+            version = migrate_tables(settings, is_dry=is_dry)
+            if not as_json:
+                _show_tables(version, is_dry=is_dry)
         found = asyncio.run(switched(here, milvus, open_migration, is_dry=is_dry))
-    _show_migrated(found, is_dry=is_dry, as_json=as_json)
+    _show_migrated(found, version, is_dry=is_dry, as_json=as_json)
 
 
-def _show_migrated(found: Switch, *, is_dry: bool, as_json: bool) -> None:
+def _show_tables(version: int, *, is_dry: bool) -> None:
+    if version == VERSION:
+        echo(f"nothing to do: the tables on PostgreSQL have version {VERSION}")
+    else:
+        done = "would bring" if is_dry else "brought"
+        echo(f"{done} the tables on PostgreSQL from version {version or 'none'} to version {VERSION}")
+
+
+def _show_migrated(found: Switch, version: int | None, *, is_dry: bool, as_json: bool) -> None:
+    """`version`: that the tables on PostgreSQL had."""
     status = found.status
     if as_json:
         print_json(
             {
                 "is_dry_run": is_dry,
+                "tables_version_before": version,
                 "is_needed": found.is_needed,
                 "reason": status.outdated,
                 "memories": status.memories,
@@ -233,36 +246,42 @@ def _show_migrated(found: Switch, *, is_dry: bool, as_json: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """`sizes`: of turns.sqlite; None if there is none. `erasures`: how many waited for their files."""
+    """`sizes`: of turns.sqlite, or of the tables; None if there is none. `erasures`: how many waited for it."""
 
     sizes: FileSizes | None
     erasures: int
 
 
 def compact(settings: Settings, *, is_dry: bool, as_json: bool) -> None:
-    if settings.database_url:
-        raise BadSetting(
-            "database_url: there is no turns.sqlite to compact; after an erasure the workers write the tables on "
-            "PostgreSQL and Milvus Lite's files anew, while memproxy runs"
-        )
     with claimed(settings, is_dry=False) as (here, milvus):
         found = _compacted(here, milvus, is_dry=is_dry)
-    _show_compacted(found, is_dry=is_dry, as_json=as_json)
+    _show_compacted(found, "tables" if settings.database_url else "turns_sqlite", is_dry=is_dry, as_json=as_json)
 
 
 def _compacted(settings: Settings, milvus: ProcessSpec | None, *, is_dry: bool) -> Compaction:
-    if not settings.turn_log_path.exists():
+    if not settings.database_url and not settings.turn_log_path.exists():
         return Compaction(None, 0)
     waiting = asyncio.run(waiting_erasures(settings))
-    if is_dry:
-        return Compaction(sizes_of(settings.turn_log_path), len(waiting))
-    if waiting:
+    if waiting and not is_dry:
         asyncio.run(_rewrite_store(settings, milvus))
-    with progress_bar("MiB") as advance:
-        sizes = rewritten_file(settings.turn_log_path, advance=advance, check_alone=partial(refuse_company, settings))
-    if waiting:
+    sizes = _log_compacted(settings, is_dry=is_dry)
+    if waiting and not is_dry:
         asyncio.run(end_erasures(settings, waiting))
     return Compaction(sizes, len(waiting))
+
+
+def _log_compacted(settings: Settings, *, is_dry: bool) -> FileSizes:
+    if settings.database_url:
+        from memory.processes.postgres_state import compact_tables, sizes_of_tables
+
+        sizes, run = partial(sizes_of_tables, settings), partial(compact_tables, settings)
+    else:
+        sizes = partial(sizes_of, settings.turn_log_path)
+        run = partial(rewritten_file, settings.turn_log_path, check_alone=partial(refuse_company, settings))
+    if is_dry:
+        return sizes()
+    with progress_bar("MiB") as advance:
+        return run(advance=advance)
 
 
 async def _rewrite_store(settings: Settings, milvus: ProcessSpec | None) -> None:
@@ -270,13 +289,14 @@ async def _rewrite_store(settings: Settings, milvus: ProcessSpec | None) -> None
         await rewrite_store(settings)
 
 
-def _show_compacted(found: Compaction, *, is_dry: bool, as_json: bool) -> None:
+def _show_compacted(found: Compaction, what: str, *, is_dry: bool, as_json: bool) -> None:
     if as_json:
         sizes = None if found.sizes is None else asdict(found.sizes)
-        print_json({"is_dry_run": is_dry, "turns_sqlite_bytes": sizes, "erasures": found.erasures})
+        print_json({"is_dry_run": is_dry, f"{what}_bytes": sizes, "erasures": found.erasures})
     elif found.sizes is None:
         echo("nothing to do: there is no turn log yet")
     else:
         before, after = (f"{size / (1 << 20):.1f} MiB" for size in (found.sizes.before, found.sizes.after))
         done, most = ("would write", "at most ") if is_dry else ("wrote", "")
-        echo(f"{done} turns.sqlite anew, from {before} to {most}{after}; erasures that waited for it: {found.erasures}")
+        named = "the tables" if what == "tables" else "turns.sqlite"
+        echo(f"{done} {named} anew, from {before} to {most}{after}; erasures that waited for it: {found.erasures}")

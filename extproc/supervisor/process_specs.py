@@ -80,10 +80,6 @@ class RunPaths:
         """Exists once this process has searched successfully (created by memory/processes/entrypoints.py)."""
         return self.folder / f"warm-{pid}"
 
-    @property
-    def milvus_socket(self) -> Path:
-        return self.folder / "milvus.sock"
-
     def filter_socket(self, number: int) -> Path:
         return self.folder / f"filter-{number}.sock"
 
@@ -106,7 +102,7 @@ def settings_of_run(settings: Settings, paths: RunPaths, ports: Ports) -> Settin
         envoy_admin_port=ports.envoy_admin,
         metrics_port=ports.metrics,
         metrics_host="",  # one page for all parts
-        milvus_uri=settings.store_uri or own_store_uri(paths.milvus_socket, ports.milvus),
+        milvus_uri=settings.store_uri or own_store_uri(paths.folder / "milvus.sock", ports.milvus),
         data_dir=str(paths.data),
         run_dir=str(paths.folder),
         ports_file="",

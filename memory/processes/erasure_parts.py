@@ -19,7 +19,7 @@ from memory.model.erasures import ErasureRequest, PlaceReport
 from memory.ports.erasures import FileRewriting
 from memory.processes.composition import SYSTEM_CLOCK, Parts, stored_origin
 from memory.processes.from_settings import milvus_address
-from memory.processes.state_parts import log_database, sqlite_database
+from memory.processes.state_parts import log_database
 from memory.runtime.metrics import Metrics
 from memory.service.user_erasures import FileRewriter
 from memory.settings import Settings
@@ -76,14 +76,14 @@ async def verified(settings: Settings, user_id: str) -> Verification:
 
 async def waiting_erasures(settings: Settings) -> Sequence[ErasureRequest]:
     """Raises `Unavailable`."""
-    async with sqlite_database(settings) as database:
+    async with log_database(settings) as database:
         return await SqlErasures(database).pending()
 
 
 async def rewrite_store(settings: Settings) -> None:
-    """Before the turn log's file: the copying leaves traces in that. Raises `Unavailable`, and may be repeated."""
+    """Before the turn log's files: the copying leaves traces in them. Raises `Unavailable`, and may be repeated."""
     address = milvus_address(settings, await stored_origin(settings))
-    async with sqlite_database(settings) as database:
+    async with log_database(settings) as database:
         barrier = SqlWriteBarrier(database, clock=SYSTEM_CLOCK)
         async with MilvusDeletedRows(address, barrier=barrier, metrics=Metrics(CollectorRegistry())) as rows:
             await rows.rewrite()
@@ -91,5 +91,5 @@ async def rewrite_store(settings: Settings) -> None:
 
 async def end_erasures(settings: Settings, erasures: Sequence[ErasureRequest]) -> None:
     """All files are rewritten since these were found waiting."""
-    async with sqlite_database(settings) as database:
+    async with log_database(settings) as database:
         await SqlErasures(database).rewritten(erasures, at=SYSTEM_CLOCK())

@@ -15,9 +15,7 @@ def schema() -> list[str]:
 
 
 def steps_from(version: int) -> list[str]:
-    """Raises `KeyError` if nothing leads from there."""
-    if version < OLDEST_VERSION:
-        raise KeyError(version)
+    """`version`: `OLDEST_VERSION` or later."""
     return [statement for step in range(version, VERSION) for statement in _statements_in(f"schema_from_{step}")]
 
 

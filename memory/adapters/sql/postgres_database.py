@@ -14,8 +14,9 @@ import asyncio
 import random
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, Self, TypeVar
 
 import psycopg
@@ -29,6 +30,7 @@ from memory.adapters.sql.migrations import VERSION, schema, steps_from
 from memory.adapters.sql.postgres_pool import (
     MET_ANOTHER,
     SCHEMA,
+    STATEMENT_SECONDS_MAX,
     PostgresAddress,
     PostgresConnection,
     PostgresPool,
@@ -41,7 +43,13 @@ from memory.errors import BadSetting, Unavailable
 
 OLDEST_VERSION = 140000  # PostgreSQL 14, in numbers as the server says them
 LOCK_KEY = 0x6D70_7478  # of the advisory lock: one process at a time makes or changes the tables
+TABLE_LOCK_SECONDS_MAX = 60  # that a step waits for somebody else's transaction
 DIGEST_KEY_BYTES = 32
+POOLER = (
+    "database_url: this is a pooler that shares connections between transactions, or drops their options (PgBouncer): "
+    "name the PostgreSQL server itself; memproxy keeps its own connections, at most ten a process"
+)
+_SETTINGS = "SELECT current_setting('search_path'), current_setting('statement_timeout')"  # of `postgres_pool`
 
 
 def prepare_tables(address: PostgresAddress, *, migrates: bool = False) -> int:
@@ -49,10 +57,23 @@ def prepare_tables(address: PostgresAddress, *, migrates: bool = False) -> int:
 
     `migrates`: also lead older tables here. Raises `BadSetting` for a database that cannot be used, `Unavailable`.
     """
+    with _session(address) as connection:
+        return _prepared(connection, migrates=migrates)
+
+
+def version_of_tables(address: PostgresAddress) -> int:
+    """Likewise, and changes nothing."""
+    with _session(address) as connection:
+        return _version(connection)
+
+
+@contextmanager
+def _session(address: PostgresAddress) -> Iterator[psycopg.Connection[Any]]:
+    """One transaction on a server that can be used. Raises `BadSetting`, `Unavailable`."""
     try:
         with psycopg.connect(address.conninfo(), autocommit=False) as connection:
             check_server(connection)
-            return _prepared(connection, migrates=migrates)
+            yield connection
     except psycopg.OperationalError as error:
         raise _refused(error) or translated(error) from error
     except errors.InsufficientPrivilege as error:
@@ -79,32 +100,43 @@ def check_server(connection: psycopg.Connection[Any]) -> None:
             f"database_url: the database has the encoding {encoding}: "
             "create one with ENCODING 'UTF8' TEMPLATE template0"
         )
+    if connection.execute(_SETTINGS).fetchone() != (SCHEMA, f"{STATEMENT_SECONDS_MAX:.0f}s"):
+        raise BadSetting(POOLER)
 
 
 def _prepared(connection: psycopg.Connection[Any], *, migrates: bool) -> int:
-    version = _version(connection)
+    version = _usable(connection, migrates=migrates)
     if version == VERSION:
         return version
+    connection.execute("SET LOCAL statement_timeout = 0")  # large tables take their time
+    connection.execute("SET LOCAL lock_timeout = 0")
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_KEY,))
-    version = _version(connection)  # another process may have been at it
+    connection.execute(f"SET LOCAL lock_timeout = '{TABLE_LOCK_SECONDS_MAX}s'")
+    version = _usable(connection, migrates=migrates)  # another process may have been at it
     if version == VERSION:
         return version
-    if version > VERSION:
-        raise BadSetting(
-            f"database_url: its tables have version {version}, this memproxy reads version {VERSION}: "
-            "install the newer memproxy, or name another database"
-        )
-    if version and not migrates:
-        raise BadSetting(
-            f"database_url: its tables have version {version}, this memproxy reads version {VERSION}: "
-            "run `memproxy migrate` once no older memproxy runs"
-        )
     if version:
         for statement in steps_from(version):
             connection.execute(postgres_schema(statement))
         connection.execute("UPDATE schema_version SET version = %s", (VERSION,))
     else:
         _create(connection)
+    return version
+
+
+def _usable(connection: psycopg.Connection[Any], *, migrates: bool) -> int:
+    """The version of the tables. Raises `BadSetting` for one that we neither read nor change."""
+    version = _version(connection)
+    if version > VERSION:
+        raise BadSetting(
+            f"database_url: its tables have version {version}, this memproxy reads version {VERSION}: "
+            "install the newer memproxy, or name another database"
+        )
+    if 0 < version < VERSION and not migrates:
+        raise BadSetting(
+            f"database_url: its tables have version {version}, this memproxy reads version {VERSION}: "
+            "run `memproxy migrate` once no older memproxy runs"
+        )
     return version
 
 
@@ -131,10 +163,7 @@ def _refused(error: psycopg.OperationalError) -> BadSetting | None:
     """What somebody has to set right. The messages are those of libpq and hold no content."""
     text = str(error)
     if "startup parameter" in text:
-        return BadSetting(
-            "database_url: this is a pooler that shares connections between transactions (PgBouncer): "
-            "name the PostgreSQL server itself; memproxy keeps its own connections, at most ten a process"
-        )
+        return BadSetting(POOLER)
     if "read-write" in text or "read-only" in text:
         return BadSetting("database_url: none of its servers takes writes: name the primary")
     if "certificate" in text or "SSL" in text:

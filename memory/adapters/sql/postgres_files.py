@@ -6,11 +6,13 @@ forget with time, as their operator has set. Looks for an id in every row of the
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
 
 from memory.adapters.sql.postgres_pool import SCHEMA, PostgresAddress, translating
+from memory.adapters.sql.sqlite_compacting import FileSizes
 from memory.adapters.whole_ids import WholeId
 from memory.errors import Unavailable
 from memory.model.erasures import PlaceReport
@@ -18,12 +20,9 @@ from memory.model.erasures import PlaceReport
 POSTGRES = "postgres"
 SEARCHED = "every column of every row of memproxy's tables, from which their files were written anew"
 ROWS_AT_ONCE = 1_000
-TABLE_BYTES_MAX = 256 << 20  # as for a file of SQLite; a larger one waits for its operator's quiet hour
+TABLE_BYTES_MAX = 256 << 20  # as for a file of SQLite; a larger one waits for `memproxy compact`
 REWRITE_SECONDS_MAX = 120.0  # of one table: nobody reads or writes it meanwhile
-_OPTIONS = (
-    f"-c search_path={SCHEMA} -c statement_timeout={REWRITE_SECONDS_MAX * 1000:.0f} -c lock_timeout=3000 "
-    "-c client_min_messages=error"
-)
+_OPTIONS = f"-c search_path={SCHEMA} -c lock_timeout=3000 -c client_min_messages=error -c statement_timeout="
 _TABLES = """
 SELECT relname, pg_total_relation_size(pg_class.oid) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
 WHERE nspname = %s AND relkind = 'r' ORDER BY relname
@@ -35,34 +34,45 @@ class PostgresRewriting:
 
     def __init__(self, address: PostgresAddress, *, bytes_max: int = TABLE_BYTES_MAX) -> None:
         """`bytes_max`: of one table with its indexes; a larger one would block others for too long."""
-        self._conninfo = address.conninfo(options=_OPTIONS)
+        self._address = address
         self._bytes_max = bytes_max
 
     async def refuse_in_vain(self) -> None:
-        await asyncio.to_thread(self._tables)
-
-    async def rewrite(self) -> None:
-        await asyncio.to_thread(self._rewrite)
-
-    def _tables(self) -> list[str]:
-        """Raises `Unavailable` if one is too large."""
-        with translating(), psycopg.connect(self._conninfo, autocommit=True) as connection:
-            rows: list[Any] = connection.execute(_TABLES, (SCHEMA,)).fetchall()
-        for name, size in rows:
+        for name, size in await asyncio.to_thread(table_sizes, self._address):
             if size > self._bytes_max:
                 raise Unavailable(
                     "turn_log",
                     f"the table {SCHEMA}.{name} has {size >> 20} MiB: writing it anew would block others for too long; "
-                    f"call VACUUM FULL {SCHEMA}.{name} in a quiet hour",
+                    "stop memproxy and call `memproxy compact`",
                 )
-        return [name for name, _ in rows]
 
-    def _rewrite(self) -> None:
-        names = self._tables()
-        with translating(), psycopg.connect(self._conninfo, autocommit=True) as connection:
-            for name in names:
-                connection.execute(f"VACUUM (FULL, ANALYZE) {name}")
-            connection.execute("VACUUM (FULL) pg_catalog.pg_statistic")  # left out unless we own the database
+    async def rewrite(self) -> None:
+        await self.refuse_in_vain()
+        await asyncio.to_thread(rewrite_tables, self._address, seconds_max=REWRITE_SECONDS_MAX)
+
+
+def table_sizes(address: PostgresAddress) -> list[tuple[str, int]]:
+    """Of each table with its indexes, in bytes. Raises `Unavailable`."""
+    with translating(), psycopg.connect(address.conninfo()) as connection:
+        return connection.execute(_TABLES, (SCHEMA,)).fetchall()
+
+
+def rewrite_tables(
+    address: PostgresAddress, *, seconds_max: float = 0.0, advance: Callable[[int, int], None] = lambda *_: None
+) -> FileSizes:
+    """All, however large. `seconds_max`: of one; 0 if nobody waits for it. `advance` is called with the MiB that are
+    done, of how many. Raises `Unavailable`, and may be repeated.
+    """
+    tables, done = table_sizes(address), 0
+    before = sum(size for _, size in tables)
+    options = f"{_OPTIONS}{seconds_max * 1000:.0f}"
+    with translating(), psycopg.connect(address.conninfo(options=options), autocommit=True) as connection:
+        for name, size in tables:
+            connection.execute(f"VACUUM (FULL, ANALYZE) {name}")
+            done += size
+            advance(done >> 20, before >> 20)
+        connection.execute("VACUUM (FULL) pg_catalog.pg_statistic")  # left out unless we own the database
+    return FileSizes(before, sum(size for _, size in table_sizes(address)))
 
 
 def tables_scanned(address: PostgresAddress, wanted: WholeId) -> PlaceReport:

@@ -19,7 +19,7 @@ from psycopg import errors
 from psycopg.conninfo import make_conninfo
 
 from memory.adapters.sql.statements import SqlRows, Statement, Value
-from memory.errors import Unavailable
+from memory.errors import Late, Unavailable, Unusable
 
 SCHEMA = "memproxy"  # of our tables
 CONNECT_SECONDS_MAX = 2
@@ -36,12 +36,16 @@ _OPTIONS = (
 )
 # Transactions met each other: the same job succeeds in another one. A key that two wrote at once is among them.
 MET_ANOTHER = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation, errors.ExclusionViolation)
-_GONE = ("57P01", "57P02", "57P03", "25006")  # it ends or starts; a primary that became a standby reads only
+# Begin the codes of a server that is not there: it ends or starts; a primary that became a standby reads only.
+_GONE = ("08", "57P01", "57P02", "57P03", "25006")
+_OF_ALL = (*_GONE, "40", "42501", "42P01", "53", "55P03", "58")  # it refuses whatever is asked now, not this alone
+# What it says to whom it does not let in: the library gives no code then.
+_CODES = {"too many c": "53300", "connection slots": "53300", "database system is": "57P03", "is read-only": "25006"}
 _REASONS = {
     "53300": "it has no connection left: raise max_connections, or run fewer processes",
     "53100": "its disk is full",
     "57014": "a statement took too long",
-    "55P03": "a row was locked for too long",
+    "55P03": "a row or table was locked for too long",
     "25006": "it only reads: a standby, or a primary that was replaced",
     "42501": "the role may not do that: see `memproxy doctor`",
     "42P01": "tables are missing: run `memproxy migrate`",
@@ -112,7 +116,7 @@ class PostgresPool:
         self._conninfo = address.conninfo()
         self._idle: deque[psycopg.Connection[Any]] = deque()
         self._lock = threading.Lock()
-        self._refused_until = float("-inf")
+        self._refused_until, self._refusal = float("-inf"), psycopg.Error()
         self._is_closed = False
 
     @contextmanager
@@ -140,12 +144,12 @@ class PostgresPool:
             if self._idle:
                 return self._idle.pop()
             if time.monotonic() < self._refused_until:
-                raise Unavailable("turn_log", "PostgreSQL cannot be reached")
+                raise translated(self._refusal)
         try:
             return psycopg.connect(self._conninfo, autocommit=True)
         except psycopg.Error as error:
             with self._lock:
-                self._refused_until = time.monotonic() + RETRY_SECONDS
+                self._refused_until, self._refusal = time.monotonic() + RETRY_SECONDS, error
             raise translated(error) from error
 
     def _give_back(self, raw: psycopg.Connection[Any]) -> None:
@@ -164,15 +168,18 @@ class PostgresPool:
 
 def is_gone(error: psycopg.Error) -> bool:
     """Whether the server, or the way to it, is not there any more. What a COMMIT did then, nobody knows."""
-    code = error.sqlstate
-    return code is None or code.startswith("08") or code in _GONE
+    if error.sqlstate is None:  # the others are of values that the library does not send
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return error.sqlstate.startswith(_GONE)
 
 
 def translated(error: psycopg.Error) -> Unavailable:
-    code = error.sqlstate
-    if code is None:
+    """`Unusable`, or `Late`, for what may concern one job alone."""
+    code = error.sqlstate or next((code for words, code in _CODES.items() if words in str(error)), "")
+    if not code and is_gone(error):
         return Unavailable("turn_log", "PostgreSQL cannot be reached, or closed the connection")
-    return Unavailable("turn_log", f"PostgreSQL: {_REASONS.get(code, type(error).__name__)} ({code})")
+    kind = Unavailable if code.startswith(_OF_ALL) else Late if code == "57014" else Unusable
+    return kind("turn_log", f"PostgreSQL: {_REASONS.get(code, type(error).__name__)} ({code or 'not sent'})")
 
 
 @contextmanager

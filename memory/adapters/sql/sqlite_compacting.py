@@ -23,7 +23,7 @@ FREE_BYTES_LEFT_MIN = 64 << 20  # what else is on the disk goes on
 
 @dataclass(frozen=True, slots=True)
 class FileSizes:
-    """In bytes: of the file with its log, and what its rows need in a new one, at most."""
+    """In bytes: of the file with its log, or of all tables, and what the rows need in a new one, at most."""
 
     before: int
     after: int

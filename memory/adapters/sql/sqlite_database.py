@@ -25,10 +25,10 @@ from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.dialect import sqlite_schema
 from memory.adapters.sql.job_writer import OF_ONE_JOB, Batch, Entry, Job, JobWriter, bounded
 from memory.adapters.sql.locked_owners import LockedOwners, setting_up
-from memory.adapters.sql.migrations import VERSION, schema, steps_from
+from memory.adapters.sql.migrations import OLDEST_VERSION, VERSION, schema, steps_from
 from memory.adapters.sql.sqlite_compacting import copy_of
 from memory.adapters.sql.statements import SqlRows, Statement, Value
-from memory.errors import BadSetting, MemproxyError, Unavailable
+from memory.errors import BadSetting, MemproxyError, Unavailable, Unusable
 
 APPLICATION_ID = 0x6D70_7478  # "mptx": tells our file from any other SQLite file
 SQLITE_OLDEST = (3, 39, 0)  # what the statements need; Python 3.11 usually brings a newer one
@@ -49,7 +49,7 @@ def prepare_tables(connection: sqlite3.Connection, path: str) -> None:
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         elif version != VERSION:
             for statement in _steps(version, path):
-                connection.execute(statement)
+                connection.execute(sqlite_schema(statement))
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
     finally:
@@ -67,11 +67,8 @@ def _version(connection: sqlite3.Connection, path: str) -> int | None:
 
 
 def _steps(version: int, path: str) -> list[str]:
-    try:
-        if version < VERSION:
-            return steps_from(version)
-    except KeyError:
-        pass
+    if OLDEST_VERSION <= version < VERSION:
+        return steps_from(version)
     raise BadSetting(
         f"{path} has version {version}, this memproxy reads version {VERSION}: "
         "start the memproxy that wrote it again, or name another file"
@@ -301,7 +298,7 @@ def _attempt(connection: sqlite3.Connection, entry: Entry[object]) -> None:
     except sqlite3.Error as error:
         if error.sqlite_errorcode & 0xFF not in OF_ONE_STATEMENT:
             raise  # of the whole database: full, locked, unreadable, damaged
-        entry.failure = _translated(error)
+        entry.failure = Unusable("turn_log", str(error))
         connection.execute("ROLLBACK TO job")
     connection.execute("RELEASE job")
 

@@ -23,7 +23,7 @@ from memory.adapters.sql.migrations import VERSION
 from memory.adapters.sql.notes import SqlNoteBook
 from memory.adapters.sql.sqlite_database import SqliteConnection, SqliteDatabase
 from memory.adapters.sql.turn_log import SqlTurnLog
-from memory.errors import BadSetting, Conflict, Unavailable
+from memory.errors import BadSetting, Conflict, Unavailable, Unusable
 from memory.model import PastNote, TurnStatus
 
 Busy = Callable[[SqliteDatabase], AbstractAsyncContextManager[None]]
@@ -119,8 +119,8 @@ def _raises(error: Exception, connection: SqliteConnection) -> None:
 
 
 OF_ONE = [
-    (partial(_runs, "INSERT INTO told (rowid) VALUES (1), (1)"), Unavailable),
-    (partial(_runs, "SELECT nothing FROM told"), Unavailable),
+    (partial(_runs, "INSERT INTO told (rowid) VALUES (1), (1)"), Unusable),
+    (partial(_runs, "SELECT nothing FROM told"), Unusable),
     (partial(_runs, "INSERT INTO told VALUES (?)"), sqlite3.ProgrammingError),
     (partial(_raises, KeyError("x")), KeyError),
     (partial(_raises, AssertionError("x")), AssertionError),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -18,13 +20,14 @@ from memory.adapters.sql.beating_owners import DEAD_SECONDS, LATE_SECONDS, Watch
 from memory.adapters.sql.erasures import SqlWriteBarrier, is_closed
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.migrations import VERSION
-from memory.adapters.sql.postgres_database import PostgresDatabase, _refused, prepare_tables
-from memory.adapters.sql.postgres_files import PostgresRewriting, tables_scanned
-from memory.adapters.sql.postgres_pool import PostgresAddress, PostgresPool
+from memory.adapters.sql.postgres_database import PostgresDatabase, _refused, check_server, prepare_tables
+from memory.adapters.sql.postgres_files import PostgresRewriting, rewrite_tables, tables_scanned
+from memory.adapters.sql.postgres_pool import SCHEMA, STATEMENT_SECONDS_MAX, PostgresAddress, PostgresPool
+from memory.adapters.sql.snapshots import SqlSnapshots
 from memory.adapters.sql.statements import Connection, Statement
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.adapters.whole_ids import WholeId
-from memory.errors import BadSetting, Unavailable
+from memory.errors import BadSetting, Unavailable, Unusable
 from memory.model import TurnStatus
 
 ANSWER_SECONDS_MAX = 30.0  # until a server that is back is found; only ends a hang
@@ -59,12 +62,9 @@ async def database(server: PostgresServer) -> AsyncIterator[PostgresDatabase]:
 async def eventually_open(log: SqlTurnLog, turn_id: str) -> None:
     async with asyncio.timeout(ANSWER_SECONDS_MAX):
         while True:
-            try:
-                await log.open(a_turn(turn_id))
-            except Unavailable:
-                await asyncio.sleep(0.05)
-            else:
-                return
+            with suppress(Unavailable):
+                return await log.open(a_turn(turn_id))
+            await asyncio.sleep(0.05)
 
 
 async def test_what_was_acknowledged_survives_kill_9_of_the_server_and_its_clients_go_on(
@@ -84,6 +84,20 @@ async def test_what_was_acknowledged_survives_kill_9_of_the_server_and_its_clien
         found = [turn.id async for turn in log.turns("ann")]
     assert found[:20] == [f"t{number}" for number in range(20)]
     assert "after" in found
+
+
+async def test_snapshots_are_gone_after_kill_9_of_the_server_and_are_written_again(mortal: PostgresServer) -> None:
+    async with PostgresDatabase(PostgresAddress(mortal.url)) as database:
+        clock = ManualClock()
+        log, snapshots = SqlTurnLog(database, clock=clock), SqlSnapshots(database, bytes_max=1 << 20, clock=clock)
+        await snapshots.write("ann", b"a set")
+        assert await snapshots.read("ann") == b"a set"
+        mortal.kill()
+        mortal.start()
+        await eventually_open(log, "after that")
+        assert await snapshots.read("ann") is None
+        await snapshots.write("ann", b"another")
+        assert await snapshots.read("ann") == b"another"
 
 
 async def test_a_write_under_way_when_the_server_is_killed_is_told_or_there(mortal: PostgresServer) -> None:
@@ -165,13 +179,12 @@ async def test_a_job_that_raises_takes_no_other_of_its_transaction_along(databas
 
 
 async def test_a_text_that_postgresql_cannot_store_fails_alone_and_is_not_quoted(database: PostgresDatabase) -> None:
-    with pytest.raises(Unavailable) as raised:
-        await database.write(lambda connection: MAKE(connection, user_id="se\0cret", revision=0))
-    assert "cret" not in str(raised.value)
-    await database.write(lambda connection: MAKE(connection, user_id="ann", revision=0))
-
-
-# Who lives
+    jobs = [partial(MAKE, user_id=user, revision=0) for user in ("ann", "se\0cret", "bob")]
+    first, refused, last = await asyncio.gather(*map(database.write, jobs), return_exceptions=True)
+    assert isinstance(refused, Unusable)
+    assert "cret" not in str(refused)
+    assert not isinstance(first, BaseException)
+    assert not isinstance(last, BaseException)
 
 
 def test_an_owner_is_dead_whose_number_stands_still_while_ours_goes_on() -> None:
@@ -217,9 +230,6 @@ async def test_what_a_dead_process_held_is_free_and_a_living_one_keeps_it(
                 assert living_owners(PostgresPool(address)) >= 2
 
 
-# Databases that cannot be used
-
-
 def changed(server: PostgresServer, *statements: str) -> None:
     with psycopg.connect(server.url, autocommit=True) as connection:
         for statement in statements:
@@ -231,7 +241,7 @@ def of(server: PostgresServer, database: str, role: str = ROLE) -> PostgresAddre
 
 
 def test_tables_of_a_newer_version_end_the_start(server: PostgresServer) -> None:
-    changed(server, "CREATE DATABASE newer", "CREATE DATABASE older")
+    changed(server, "CREATE DATABASE newer")
     assert prepare_tables(of(server, "newer")) == 0
     with psycopg.connect(of(server, "newer").conninfo(), autocommit=True) as connection:
         connection.execute("UPDATE schema_version SET version = %s", (VERSION + 1,))
@@ -240,27 +250,17 @@ def test_tables_of_a_newer_version_end_the_start(server: PostgresServer) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "statements", "role", "words"),
+    ("name", "options", "then", "role", "words"),
     [
-        (
-            "foreign_owner",
-            ["CREATE DATABASE foreign_owner", "CREATE ROLE guest LOGIN"],
-            "guest",
-            "GRANT ALL ON SCHEMA memproxy",
-        ),
-        ("latin", ["CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'"], ROLE, "LATIN1.*UTF8"),
-        (
-            "standby",
-            ["CREATE DATABASE standby", "ALTER DATABASE standby SET default_transaction_read_only = on"],
-            ROLE,
-            "name the primary",
-        ),
+        ("foreign_owner", "", "CREATE ROLE guest LOGIN", "guest", "GRANT ALL ON SCHEMA memproxy"),
+        ("latin", "ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'", "SELECT 1", ROLE, "LATIN1.*UTF8"),
+        ("standby", "", "ALTER DATABASE standby SET default_transaction_read_only = on", ROLE, "name the primary"),
     ],
 )
 def test_a_database_that_cannot_be_used_ends_the_start_with_what_to_do(
-    server: PostgresServer, name: str, statements: list[str], role: str, words: str
+    server: PostgresServer, name: str, options: str, then: str, role: str, words: str
 ) -> None:
-    changed(server, *statements)
+    changed(server, f"CREATE DATABASE {name} {options}", then)
     with pytest.raises(BadSetting, match=words):
         prepare_tables(of(server, name, role))
 
@@ -276,13 +276,18 @@ def test_a_pooler_that_shares_connections_is_refused_with_what_to_name() -> None
     assert "name the PostgreSQL server itself" in str(refused)
 
 
+@pytest.mark.parametrize("kept", ["", f"-c search_path={SCHEMA}", f"-c statement_timeout={STATEMENT_SECONDS_MAX:.0f}s"])
+def test_a_pooler_that_drops_the_options_of_a_connection_is_refused_likewise(server: PostgresServer, kept: str) -> None:
+    """PgBouncer with `ignore_startup_parameters = options`: what it hands on is a session without them."""
+    options = PostgresAddress(server.url).conninfo(options=kept)
+    with psycopg.connect(options) as session, pytest.raises(BadSetting, match="name the PostgreSQL server itself"):
+        check_server(session)
+
+
 def test_a_server_without_tls_is_refused_where_an_authority_is_named(server: PostgresServer, tmp_path: Path) -> None:
     (tmp_path / "authority.pem").touch()
     with pytest.raises(BadSetting, match="certificate_authority"):
         prepare_tables(PostgresAddress(server.url, certificate_authority=str(tmp_path / "authority.pem")))
-
-
-# What is left of deleted rows
 
 
 async def test_what_was_deleted_is_in_no_row_and_once_rewritten_in_no_file_of_a_table(server: PostgresServer) -> None:
@@ -311,5 +316,21 @@ def holds(file: Path, word: str) -> bool:
 
 
 async def test_a_table_that_is_too_large_to_be_rewritten_is_named(server: PostgresServer) -> None:
-    with pytest.raises(Unavailable, match="VACUUM FULL memproxy"):
+    with pytest.raises(Unavailable, match=r"the table memproxy\..*`memproxy compact`"):
         await PostgresRewriting(PostgresAddress(server.url), bytes_max=1).refuse_in_vain()
+
+
+def test_with_nobody_else_there_tables_are_rewritten_however_large_and_long(server: PostgresServer) -> None:
+    def files() -> set[int]:
+        with server.connect() as connection:
+            return {
+                file
+                for name in server.tables()
+                for (file,) in connection.execute("SELECT pg_relation_filenode(%s)", (name,))
+            }
+
+    address, before, seen = PostgresAddress(server.url), files(), list[tuple[int, int]]()
+    sizes = rewrite_tables(address, advance=lambda done, of: seen.append((done, of)))
+    assert not before & files(), "all of them"
+    assert sizes.before >= sizes.after > 0
+    assert seen[-1] == (sizes.before >> 20,) * 2

@@ -9,14 +9,24 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from postgres_server import postgres_server
 
 import memory.adapters.sql as package
-from memory.adapters.sql.dialect import sqlite_schema, sqlite_statement
+from memory.adapters.sql.dialect import postgres_statement, sqlite_schema, sqlite_statement
 from memory.adapters.sql.migrations import schema
+from memory.adapters.sql.postgres_database import prepare_tables
+from memory.adapters.sql.postgres_pool import PostgresAddress
 from memory.adapters.sql.statements import texts_in
 
 FOLDER = Path(package.__file__).parent
 FILES = sorted(file.stem for file in FOLDER.glob("*.sql") if not file.stem.startswith("schema"))
+
+TYPED = {  # parameters whose type PostgreSQL cannot tell from the statement
+    "model_capabilities": {"passed_seconds_max": 0.0, "failed_seconds_max": 0.0},
+    "recorded_rows": {"trace": b""},
+    "recording_times": {"after_loss": 0.0, "seconds": 0.0},
+    "turn_log": {"receipt_id": b""},
+}
 
 
 def calls_in(module: str) -> list[tuple[str, set[str]]]:
@@ -56,4 +66,15 @@ def test_sqlite_understands_every_statement(module: str) -> None:
         for text in texts_in(module).values():
             statement = sqlite_statement(text)
             named = dict.fromkeys(re.findall(r":([a-z_]\w*)", statement))
+            connection.execute(f"EXPLAIN {statement}", named)
+
+
+@pytest.mark.parametrize("module", FILES)
+def test_postgresql_understands_every_statement(module: str) -> None:
+    server, typed = postgres_server(), TYPED.get(module, {})
+    prepare_tables(PostgresAddress(server.url))
+    with server.connect() as connection:
+        for text in texts_in(module).values():
+            statement = postgres_statement(text)
+            named = {name: typed.get(name) for name in re.findall(r"%\((\w+)\)s", statement)}
             connection.execute(f"EXPLAIN {statement}", named)

@@ -223,6 +223,10 @@ async def test_what_was_told_survives_kill_9_and_open_turns_become_unknown_at_on
             assert status[turn_id] == TurnStatus.CLOSED if word == "closed" else status[turn_id]
         learnt = [turn_id for window in await windows(log, START) for turn_id in window]
         assert learnt == list(status)  # each once, in the order of opening
+        owners = database.owners
+        files = [entry.name for entry in owners.folder.iterdir() if not entry.name.startswith(".")]
+        assert files == [owners.name], "none of the dead"
+    assert [entry.name for entry in owners.folder.iterdir()] == [".setup"]
 
 
 @pytest.mark.full("starts four processes")
@@ -255,14 +259,3 @@ async def test_lease_and_lock_of_a_killed_process_are_free_at_once(path: Path) -
         assert await log.recover() == 0  # no turn was open; its lease has ended all the same
         taken = await leased(log, START)
         assert (taken.window_id, taken.attempt, taken.plan) == (window_id, 2, b"plan")
-
-
-async def test_the_dead_leave_no_files_behind(path: Path) -> None:
-    async with SqliteDatabase(path) as database:
-        with process("chat", path, "ann") as child:
-            lines_of(child, 1)
-        await a_log(database).recover()
-        assert [entry.name for entry in database.owners.folder.iterdir() if not entry.name.startswith(".")] == [
-            database.owners.name
-        ]
-    assert [entry.name for entry in database.owners.folder.iterdir()] == [".setup"]
