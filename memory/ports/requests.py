@@ -53,6 +53,16 @@ class ChatStates(Protocol):
     async def read(self, query: ChatStateQuery) -> ChatState:
         """Raises `Unavailable`."""
 
+    def last_known(self, query: ChatStateQuery) -> ChatState | None:
+        """For while `read` fails: what this process read last for the user and model, without notes and link.
+
+        None if it read nothing, or if that was withdrawn until about a second before the outage (an opt-out, an
+        erasure, something forgotten), or may have been: after two minutes, or where nobody follows.
+        """
+
+    async def follow_withdrawals(self) -> None:
+        """Learn what is withdrawn, until cancelled. Never raises."""
+
 
 class CompactedStates(Protocol):
     """States by conversation key, shared by all filters, bounded. Raises `Unavailable`.

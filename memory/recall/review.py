@@ -41,7 +41,7 @@ class StateReader:
         self._unknown_since: float | None = None  # the loop's time; None while reads succeed
 
     async def read(self, query: ChatStateQuery) -> StoredState:
-        """A server that starts again is waited for; one that stays away delays nobody else."""
+        """A server that starts again is waited for; one that stays away delays nobody else: the last state does."""
         state = await self._in_time(query)
         if state is not None:
             return StoredState(state)
@@ -51,7 +51,7 @@ class StateReader:
         while state is None and loop.time() < ends_at:
             await asyncio.sleep(PAUSE_SECONDS)
             state = await self._in_time(query)
-        return StoredState(state, loop.time() - began_at)
+        return StoredState(state or self._states.last_known(query), loop.time() - began_at)
 
     async def _in_time(self, query: ChatStateQuery) -> ChatState | None:
         try:

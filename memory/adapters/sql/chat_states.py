@@ -1,28 +1,42 @@
 """What a chat needs, read with one statement by key; where it continues an exchange, with one more for that.
 
 What this process has not written yet is added: notes and links that are on their way.
+
+While the database cannot be read, the state that this process read last has to do. Once a second it learns who opted
+out, was erased or had something dropped from notes, and forgets their states. The others hold when an outage begins.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+import math
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.model_capabilities import LESSON_SECONDS_MAX, named
-from memory.adapters.sql.notes import KEYS_AT_A_GLANCE, SqlNoteBook, note_of
+from memory.adapters.sql.notes import KEYS_AT_A_GLANCE, NOTE_DROP_SECONDS, SqlNoteBook, note_of
 from memory.adapters.sql.profiles import profile_of, without_written
 from memory.adapters.sql.requests_by_name import SqlResponseChains, link_of
 from memory.adapters.sql.statements import Connection, listed, statements, user_hash
+from memory.errors import Unavailable
 from memory.model import ChainLink, PastNote, Placement, Profile
 from memory.ports import ChatState, ChatStateQuery, Clock, Revision
+from memory.runtime.recent import Recent
 
 SQL = statements("chat_states")
 
 NOTE_KEYS_ASKED_MAX = 2_000  # of one lookup: longer conversations keep their latest notes
+KNOWN_MAX = 10_000  # last states, of a user and a model: some KB each where there is a profile
+LOOK_SECONDS = 1.0  # between two looks at what was withdrawn
+# Since the look before, or all is forgotten: drops of notes are on record for twice that, for slow writes and clocks.
+UNSEEN_SECONDS_MAX = NOTE_DROP_SECONDS / 2
+# Since the last look: as long as a failover takes. Where only this process is cut off, others opt out meanwhile.
+KNOWN_SECONDS_MAX = 120.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class SqlChatStates:
     """`memory.ports.ChatStates` in an open `SqlDatabase`, with the books of this process on it."""
 
@@ -30,12 +44,39 @@ class SqlChatStates:
     notes: SqlNoteBook
     chains: SqlResponseChains
     clock: Clock
+    _known: Recent[tuple[str, str], ChatState] = field(init=False, default_factory=lambda: Recent(KNOWN_MAX))
+    _looked_at: float = field(init=False, default=-math.inf)
+    _seen: tuple[set[tuple[str, float]], ...] = field(init=False, default=(set(), set()))  # at the last two looks
 
     async def read(self, query: ChatStateQuery) -> ChatState:
         link = self.chains.unwritten(query.user_id, query.link_name) if query.link_name else None
         job = partial(self._state, query=query, link=link, after=self.clock() - LESSON_SECONDS_MAX)
         is_short = len(query.note_keys) <= KEYS_AT_A_GLANCE
-        return await (self.database.read_now(job) if is_short else self.database.read(job))
+        state = await (self.database.read_now(job) if is_short else self.database.read(job))
+        self._known[user_hash(query.user_id), named(query.model)] = replace(state, notes={}, link=None)
+        return state
+
+    def last_known(self, query: ChatStateQuery) -> ChatState | None:
+        if self.clock() - self._looked_at > KNOWN_SECONDS_MAX:
+            return None
+        return self._known.get((user_hash(query.user_id), named(query.model)))
+
+    async def follow_withdrawals(self) -> None:
+        while True:
+            with suppress(Unavailable):
+                await self.forget_withdrawn()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def forget_withdrawn(self) -> None:
+        """Each at two looks, since a state may be on its way during the first. Raises `Unavailable`."""
+        now, (before, latest) = self.clock(), self._seen
+        job = partial(_withdrawn_since, at=now - NOTE_DROP_SECONDS)
+        found = {(digest or user_hash(user_id), at) for user_id, digest, at in await self.database.read_now(job)}
+        users = {user for user, _ in found - before}
+        for key in list(self._known):
+            if key[0] in users or now - self._looked_at > UNSEEN_SECONDS_MAX:
+                del self._known[key]
+        self._seen, self._looked_at = (latest, found), now
 
     def _state(
         self, connection: Connection, *, query: ChatStateQuery, link: ChainLink | None, after: float
@@ -75,3 +116,7 @@ class SqlChatStates:
             {key: without_written(profile, written) for key, profile in profiles.items()},
             None if placement is None else Placement(placement),
         )
+
+
+def _withdrawn_since(connection: Connection, *, at: float) -> list[tuple[str, str, float]]:
+    return SQL.withdrawn_since(connection, at=at).fetchall()

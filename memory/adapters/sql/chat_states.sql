@@ -26,3 +26,11 @@ WHERE user_id = :user_id
     SELECT 1 FROM profiles
     WHERE user_id = :user_id AND project_id IN (SELECT value FROM json_each(:project_ids)) AND length(lines) > 2
   );
+
+-- name: withdrawn_since
+-- Users who opted out, were erased, or had something dropped from their notes: by id, or by the digest of it.
+SELECT user_id, '' AS user_hash, max(dropped_at) FROM notes_dropped WHERE dropped_at > :at GROUP BY user_id
+UNION ALL
+SELECT '', user_hash, opted_out_at FROM opted_out_users WHERE opted_out_at > :at
+UNION ALL
+SELECT '', user_hash, erased_at FROM erased_users WHERE erased_at > :at;

@@ -152,7 +152,8 @@ CREATE TABLE notes (
 );
 CREATE UNIQUE INDEX notes_of_user ON notes (user_id, user_position);
 
--- Which memories were dropped from it within the last minute: notes that are on their way must not bring them back.
+-- Which memories were dropped from it within the last minute: notes that are on their way must not bring them back,
+-- and what filters know of these users is forgotten.
 CREATE TABLE notes_dropped (
     user_id TEXT NOT NULL,
     memory_id TEXT NOT NULL,
@@ -427,6 +428,7 @@ CREATE INDEX idempotency_keys_by_age ON idempotency_keys (claimed_at);
 
 -- Users who opted out; kept when a user is erased.
 CREATE TABLE opted_out_users (user_hash TEXT PRIMARY KEY, opted_out_at DOUBLE PRECISION NOT NULL);
+CREATE INDEX opted_out_users_by_time ON opted_out_users (opted_out_at);
 
 -- The erase epoch of a user: when they were erased last, how often, and the revision from which the ledger goes on.
 CREATE TABLE erased_users (
@@ -435,6 +437,7 @@ CREATE TABLE erased_users (
     times BIGINT NOT NULL,
     revision BIGINT NOT NULL
 );
+CREATE INDEX erased_users_by_time ON erased_users (erased_at);
 
 -- `deleted` and `scan` are JSON. `rewritten_at`: NULL while files may hold deleted bytes. `user_hash` is followed by
 -- the digest of what of the user was erased, unless that is everything.

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from recall_rig import KAYAK, NOW, PATIENCE_SECONDS, SETTINGS, Rig, request_of, request_with, rigged
 
+from memory.adapters.sql.chat_states import SqlChatStates
+from memory.adapters.sql.notes import NOTE_DROP_SECONDS
 from memory.errors import Unavailable
 from memory.model import CandidateVerdict, Memory, RecallStatus, Scope
 from memory.model.arms import HoldoutRule
@@ -54,6 +56,12 @@ class Answers:
         self.calls += 1
         return await self._answer(self.calls)
 
+    def last_known(self, _: ChatStateQuery) -> None:
+        """Nobody was seen before."""
+
+    async def follow_withdrawals(self) -> None:
+        return None
+
 
 async def test_an_opted_out_user_gets_no_note_until_they_opt_in(rig: Rig) -> None:
     assert (await rig.recall.recall(Scope("u"), request_of(QUESTION))).status is RecallStatus.USED
@@ -85,19 +93,44 @@ async def at_once(_: int) -> ChatState:
 
 
 @pytest.mark.parametrize("answer", [down, hanging])
-async def test_in_doubt_there_is_no_note_and_only_who_came_first_waits_for_an_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Callable[[int], Awaitable[ChatState]]
+async def test_who_was_not_seen_before_gets_no_note_in_doubt_and_only_who_came_first_waits_for_an_answer(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, answer: Callable[[int], Awaitable[ChatState]]
 ) -> None:
-    async with rigged(tmp_path) as rig:
-        states, calls = Answers(answer), []
-        monkeypatch.setattr(review, "READ_SECONDS_MAX", 0.05)
-        monkeypatch.setattr(rig.recall, "_stored", StateReader(states, NOBODYS))
-        for _ in range(3):
-            outcome = await rig.recall.recall(Scope("u"), request_of(QUESTION))
-            assert (outcome.status, outcome.reason) == (RecallStatus.UNAVAILABLE, "opt_out_unknown")
-            assert outcome.notes == ()
-            calls.append(states.calls)
+    states, calls = Answers(answer), []
+    monkeypatch.setattr(review, "READ_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(rig.recall, "_stored", StateReader(states, NOBODYS))
+    for _ in range(3):
+        outcome = await rig.recall.recall(Scope("u"), request_of(QUESTION))
+        assert (outcome.status, outcome.reason) == (RecallStatus.UNAVAILABLE, "opt_out_unknown")
+        assert outcome.notes == ()
+        calls.append(states.calls)
+
     assert (calls[1] - calls[0], calls[2] - calls[1]) == (1, 1)
+
+
+@pytest.mark.parametrize("failing", [down, hanging])
+async def test_while_the_log_is_down_users_seen_before_get_notes_unless_they_had_opted_out(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, failing: Callable[[int], Awaitable[ChatState]]
+) -> None:
+    states = rig.chat_states
+    assert isinstance(states, SqlChatStates)
+    await rig.opt_outs.set("out", at=NOW - NOTE_DROP_SECONDS)
+    await states.forget_withdrawn()
+    for user in ("u", "out"):
+        await rig.recall.recall(Scope(user), request_of(QUESTION))
+    monkeypatch.setattr(review, "READ_SECONDS_MAX", 0.05)
+    for name in ("read", "read_now"):
+        monkeypatch.setattr(states.database, name, failing)
+    for user, status, reason in (
+        ("u", RecallStatus.USED, "found"),
+        ("out", RecallStatus.DISABLED, "opted_out"),
+        ("new", RecallStatus.UNAVAILABLE, "opt_out_unknown"),
+    ):
+        outcome = await rig.recall.recall(Scope(user), request_of(QUESTION))
+        assert (outcome.status, outcome.reason) == (status, reason)
+        assert [KAYAK in note.text for note in outcome.notes] == [True] * (user == "u")
+    for messages in (LATER, LATER[:1]):  # a conversation with an earlier note, and one of its own
+        assert (await rig.recall.recall(Scope("u"), request_with(messages))).status is RecallStatus.USED
 
 
 @pytest.mark.parametrize("answer", [at_once, restarting])
@@ -130,12 +163,7 @@ async def test_in_shadow_mode_recall_runs_fully_and_adds_nothing(tmp_path: Path)
         assert await rig.usage_counts.unstored("u", limit=10) == before
         assert counted(rig, "memproxy_note_tokens_count") == 0
         assert (await rig.recall.recall(Scope("u"), request_with(LATER))).notes == ()
-
-
-async def test_in_shadow_mode_a_search_without_a_result_is_told_as_ever(tmp_path: Path) -> None:
-    async with rigged(tmp_path, SHADOW) as rig:
-        outcome = await rig.recall.recall(Scope("nobody"), request_of(QUESTION))
-        assert outcome.status is RecallStatus.EMPTY
+        assert (await rig.recall.recall(Scope("nobody"), request_of(QUESTION))).status is RecallStatus.EMPTY
         assert (await rig.recall.recall(Scope("u"), request_of("Hello!"))).status is RecallStatus.SKIPPED
 
 
@@ -176,28 +204,23 @@ async def test_a_question_of_the_other_arm_gets_its_note_and_is_marked(tmp_path:
 
 
 @pytest.mark.parametrize(("settings", "user"), [(NONE_HELD_OUT, "nobody"), (SETTINGS, "u")])
-async def test_where_no_note_was_found_or_nothing_is_held_out_there_is_no_arm(
-    tmp_path: Path, settings: Any, user: str
-) -> None:
+async def test_without_a_note_or_a_holdout_there_is_no_arm(tmp_path: Path, settings: Any, user: str) -> None:
     async with rigged(tmp_path, settings) as rig:
         outcome = await rig.recall.recall(Scope(user), request_of(QUESTION))
         assert (outcome.status is RecallStatus.EMPTY) == (user == "nobody")
         assert "arm" not in (await rig.receipt(outcome, user_id=user)).signals
 
 
-async def test_a_conversation_that_carries_notes_keeps_them_and_gets_further_ones_whatever_is_held_out(
-    tmp_path: Path,
-) -> None:
-    async with rigged(tmp_path) as rig:
-        first = await rig.recall.recall(Scope("u"), request_of(QUESTION))
-        await rig.write(Memory("m2", "u", "My tent is kept in the attic in Leeds", NOW, NOW, NOW))
-        rig.recall._settings = ALL_HELD_OUT
-        messages = [*LATER[:2], {"role": "user", "content": "Where is my tent kept?"}]
-        for sent, reason in ((LATER, "put_back"), (messages, "found")):
-            later = await rig.recall.recall(Scope("u"), request_with(sent))
-            assert (later.status, later.reason, later.notes[0]) == (RecallStatus.USED, reason, first.notes[0])
-            assert ("attic" in later.notes[-1].text) == (reason == "found")
-            assert "arm" not in (await rig.receipt(later)).signals
+async def test_a_conversation_that_carries_notes_keeps_them_and_gets_more_whatever_is_held_out(rig: Rig) -> None:
+    first = await rig.recall.recall(Scope("u"), request_of(QUESTION))
+    await rig.write(Memory("m2", "u", "My tent is kept in the attic in Leeds", NOW, NOW, NOW))
+    rig.recall._settings = ALL_HELD_OUT
+    messages = [*LATER[:2], {"role": "user", "content": "Where is my tent kept?"}]
+    for sent, reason in ((LATER, "put_back"), (messages, "found")):
+        later = await rig.recall.recall(Scope("u"), request_with(sent))
+        assert (later.status, later.reason, later.notes[0]) == (RecallStatus.USED, reason, first.notes[0])
+        assert ("attic" in later.notes[-1].text) == (reason == "found")
+        assert "arm" not in (await rig.receipt(later)).signals
 
 
 def test_a_conversation_is_one_unit_from_its_first_request_to_its_last() -> None:
