@@ -13,6 +13,7 @@ CHANGES_FOLDER = Path(__file__).parent / "changes"  # users' facts, and news wit
 # What the encoder is trained on
 READING_FOLDERS = (FOLDER, LANGUAGES_FOLDER, CARDS_FOLDER, ORDERS_FOLDER, CHANGES_FOLDER)
 LEANING_FILE = Path(__file__).parent / "leaning.tsv"  # what only the head for leaning learns from, after the encoder
+REACH_FILE = Path(__file__).parent / "reach.tsv"  # what only the head for how far orders reach learns from
 ASKING_FILE = Path(__file__).parent / "asking.tsv"  # what only the head for questions learns from, after the encoder
 FRAMES_FILE = Path(__file__).parent / "frames.toml"  # what only the frame head learns from, after the encoder
 PAIRS_FOLDER = Path(__file__).parent / "pairs"  # what only the pair head learns from, after the encoder

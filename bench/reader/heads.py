@@ -16,11 +16,11 @@ from rich.progress import track
 
 from memory.adapters.models import reader_weights
 from memory.adapters.models.statement_encoder import OnnxStatementEncoder
-from memory.learn.reading.labels import ASKS, FRAMES, PAIR_RELATIONS
+from memory.learn.reading.labels import ASKS, FRAMES, PAIR_RELATIONS, REACHES
 from memory.ports import PairRelation
 
 WEIGHTS = Path(__file__).resolve().parents[2] / "memory" / "learn" / "reading" / "weights.npz"
-LATER_HEADS = {"frame": FRAMES, "asks": ASKS}  # which `train.py` does not train, with their kinds
+LATER_HEADS = {"frame": FRAMES, "asks": ASKS, "reach": REACHES}  # which `train.py` does not train, with their kinds
 REPLACES = PAIR_RELATIONS.index(PairRelation.REPLACES)
 
 Floats: TypeAlias = npt.NDArray[np.float32]
@@ -28,7 +28,7 @@ Encoded = TypeVar("Encoded")
 
 
 def encoder_of(weights: Path, models: Path) -> OnnxStatementEncoder:
-    """The encoder of these weights. Those that `train.py` just made get empty heads `frame` and `asks` first."""
+    """The encoder of these weights. Those that `train.py` just made get empty heads for these first."""
     with np.load(weights, allow_pickle=False) as arrays:
         inputs = arrays["head/act/weight"].shape[1]
         lacking = [(name, len(of)) for name, of in LATER_HEADS.items() if f"head/{name}/weight" not in arrays]

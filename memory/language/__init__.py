@@ -6,16 +6,16 @@ models: no rules may be added here for a misunderstood sentence. Pure, except fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import groupby, takewhile
+from itertools import groupby
 from typing import Literal
 
 from memory.language.content import content_of
 from memory.language.content import content_words as content_words
 from memory.language.content import function_words as function_words
 from memory.language.loader import LANGUAGES, Language, calendar, words
-from memory.language.phrases import PhraseMatch, PhraseTable, candidates, is_word, tokenize
+from memory.language.phrases import PhraseTable, candidates, is_word, tokenize
 
 Reply = Literal["yes", "no", ""]
 
@@ -68,48 +68,17 @@ def bare_reply(text: str) -> Reply:
     return next((reply for reply in replies if reply), "")
 
 
-def names_everything(text: str) -> bool:
-    """Whether "everything" or "all of it" occurs; it may still mean everything about one topic."""
-    return any(_table(language, "everything").labels(tokenize(text).tokens) for language in candidates(text))
-
-
 def wants_several(text: str) -> bool:
     """Whether it asks to count, compare, order or list, for which one memory is rarely enough."""
     return any(_table(language, "several").labels(tokenize(text).tokens) for language in candidates(text))
 
 
-def names_previous(text: str) -> bool:
-    """Whether it refers to what was just said, explicitly or with a "that" that is not followed by a noun."""
-    tokens = tokenize(text).tokens
-    return any(True for language in candidates(text) for _ in _pointing(language, tokens))
-
-
-def is_limited(text: str) -> bool:
-    """Whether it is temporary or has an exception ("for now", "except", "除了")."""
-    return any(_table(language, "limits").labels(tokenize(text).tokens) for language in candidates(text))
-
-
 def asked_words(text: str) -> frozenset[str]:
     """`content_words` of a request, without the words of asking."""
-    tokens = tokenize(text).tokens
-    named: set[int] = set()
-    for language in candidates(text):
-        for table in (_table(language, "forgetting"), _table(language, "everything")):
-            named |= _positions(table.found(tokens))
-        named |= _positions(_pointing(language, tokens))
-    return content_of(tokens, candidates(text), without=named)
-
-
-def _pointing(language: Language, tokens: Sequence[str]) -> Iterator[PhraseMatch[str]]:
-    yield from _table(language, "previous", "anywhere").found(tokens)
-    for found in _table(language, "previous", "closing").found(tokens):
-        rest = list(takewhile(is_word, tokens[found.end :]))
-        if not content_of(rest, (language,), without=_positions(_table(language, "forgetting").found(rest))):
-            yield found
-
-
-def _positions(spans: Iterable[PhraseMatch[str]]) -> set[int]:
-    return {position for span in spans for position in range(span.start, span.end)}
+    tokens, languages = tokenize(text).tokens, candidates(text)
+    spans = [span for language in languages for span in _table(language, "forgetting").found(tokens)]
+    named = {position for span in spans for position in range(span.start, span.end)}
+    return content_of(tokens, languages, without=named)
 
 
 def _clauses(tokens: Sequence[str]) -> list[list[str]]:

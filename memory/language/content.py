@@ -46,12 +46,12 @@ def content_of(tokens: Sequence[str], languages: tuple[Language, ...], without: 
         if is_kept and is_han(token):
             run += token
             continue
-        found |= _pairs(run)
+        found |= pairs_of([run])
         run = ""
         is_contracted = position + 1 < len(tokens) and tokens[position + 1] == "n't"
         if is_kept and is_word(token) and not is_clitic(token) and not is_contracted:
             found.add(_stem(token) if token[0].isalpha() else token)
-    return frozenset(found | _pairs(run))
+    return frozenset(found | pairs_of([run]))
 
 
 def specific_words(text: str) -> frozenset[str]:
@@ -122,8 +122,9 @@ def _spelled(lists: Iterable[Phrases]) -> frozenset[str]:
     return frozenset(token for word in chain(*lists) for tokens in spellings(word) for token in tokens)
 
 
-def _pairs(run: str) -> set[str]:
-    return {run[i : i + 2] for i in range(max(len(run) - 1, 1))} if run else set()
+def pairs_of(runs: Iterable[str]) -> set[str]:
+    """Pairs of adjacent characters, and runs of a single one."""
+    return {run[i : i + 2] for run in runs if run for i in range(max(len(run) - 1, 1))}
 
 
 def _stem(word: str) -> str:

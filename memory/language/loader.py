@@ -55,14 +55,6 @@ class Replies(LanguageStruct, frozen=True):
     examples: tuple[tuple[str, Literal["yes", "no", ""]], ...] = ()
 
 
-class BackReferences(LanguageStruct, frozen=True):
-    """Phrases that refer to what was said before: `anywhere`, or as the `closing` word of a clause."""
-
-    anywhere: Phrases
-    closing: Phrases
-    examples: tuple[tuple[str, bool], ...] = ()
-
-
 class AskingWords(LanguageStruct, frozen=True):
     """Words of asking to forget or remember. Examples: a sentence, and its content words without them."""
 
@@ -81,9 +73,6 @@ class Words(LanguageStruct, frozen=True):
     negators: PhraseList
     replies: Replies
     several: PhraseList
-    everything: PhraseList
-    previous: BackReferences
-    limits: PhraseList
     forgetting: AskingWords
     letters: str = ""
     variants: dict[str, str] = {}

@@ -127,7 +127,7 @@ def spellings(phrase: str) -> set[tuple[str, ...]]:
     tokens = tokenize(phrase).tokens
     if phrase.isascii() or not tokens or is_han(tokens[0]):
         return {tokens} if tokens else set()
-    bare = tuple(_unaccented(token) for token in tokens)
+    bare = tuple(unaccented(token) for token in tokens)
     found = {tokens, tuple(token.translate(_UMLAUTS) for token in tokens)}
     return found if len(bare) == 1 and bare[0] in _grammar() else found | {bare}
 
@@ -141,7 +141,7 @@ def _parts(token: str) -> list[str]:
     return [token]
 
 
-def _unaccented(token: str) -> str:
+def unaccented(token: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFD", token) if not unicodedata.combining(c))
 
 
@@ -190,7 +190,6 @@ def _vocabulary(language: str) -> frozenset[str]:
 def _phrases(language: str) -> Iterator[str]:
     own, dates = words(language), calendar(language)
     yield from chain(own.function_words, own.fillers, own.common, own.negators.words)
-    yield from chain(own.replies.yes, own.replies.no, own.replies.softeners, own.everything.words, own.limits.words)
-    yield from chain(own.previous.anywhere, own.previous.closing, own.forgetting.words)
+    yield from chain(own.replies.yes, own.replies.no, own.replies.softeners, own.forgetting.words)
     yield from chain(*dates.months, *dates.weekdays, *dates.units.values(), *dates.relative.values(), dates.numbers)
     yield from chain(dates.this, dates.next, dates.last, dates.coming, dates.latest, *dates.preceding.values())

@@ -5,7 +5,9 @@ while what it misses comes back. A text says a statement if it contains it, if i
 of its words, or if it has one of its codes.
 
 Likewise whether a text that a model wrote adds nothing to its sources. A name is a word that is capitalised inside a
-sentence; German nouns are too, so that a German text passes only if all its nouns stand in the sources.
+sentence, in German also a noun. Forms of a word count as one: they begin alike and differ in a short ending. In scripts
+without capitals most pairs of characters have to occur. Of a language without a list of function words, short words
+count as such.
 
 And where words stand in a text as whole words and whole numbers. This applies to scripts with upper and lower case,
 which all separate words by spaces; a Chinese name stands directly between other characters.
@@ -16,10 +18,11 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from memory.language import is_denied
-from memory.language.content import content_words, specific_words
-from memory.language.phrases import is_han
+from memory.language.content import content_words, pairs_of, specific_words
+from memory.language.phrases import candidates, is_han, tokenize, unaccented
 
 WORDS_SHARE_MIN, PLAIN_SHARE_MIN = 0.5, 0.6  # of the content words, beside names and numbers, and without any
 WORDS_MIN = 2  # a single word is too little, unless it stands there as it was said
@@ -28,6 +31,8 @@ YEARS = range(1900, 2100)
 HAN_PHRASE_MIN = 3  # characters
 # Share of a Chinese topic's character pairs: four characters make three pairs, of which one may differ.
 PAIRS_SHARE_MIN = 0.6
+STEM_LETTERS, SHORT_LETTERS, ENDING_LETTERS_MAX = 4, 3, 3  # of forms of a word; a short one is a stem itself
+GRAMMAR_LETTERS_MAX, OPENING_LETTERS_MAX = 4, 2  # in a language without a list of function words: "je suis"
 
 _EDGES = " .,;:!?…。，！？"
 _CAPITALISED_EVERYWHERE = frozenset(("I", "I'm", "I've", "I'd", "I'll"))
@@ -107,28 +112,43 @@ def begins_word(word: str, text: str) -> bool:
 
 def adds_nothing(text: str, sources: Sequence[str], *, new_words_max: float) -> bool:
     """No name, number or denial that the sources do not have, and at most that share of content words is new."""
-    written = "\n".join(sources).casefold()
-    if any(word.casefold() not in written for word in _names_and_numbers(text)):
-        return False
-    if is_denied(text) and not any(is_denied(source) for source in sources):
-        return False
-    known = frozenset[str]().union(*(content_words(source) for source in sources))
-    words = content_words(text)
-    return bool(words & known) and len(words - known) <= new_words_max * len(words)
+    written, known = "\n".join(sources), _known_words(sources)
+    numbers = (token for token in tokenize(text).spelled if any(map(str.isdigit, token)))
+    inside = (word for before, word in pairwise(text.split()) if not before.endswith(_SENTENCE_ENDS))
+    names = {name for name in (word.strip(_WORD_EDGES) for word in inside) if name[:1].isupper()}
+    unsaid = {name for name in names - _CAPITALISED_EVERYWHERE if not as_typed(name, written)}
+    has_names = all(_has_form(name.casefold(), known) for name in unsaid)
+    has_denial = not is_denied(text) or any(map(is_denied, sources))
+    words, new = content_words(text), new_words(text, sources)
+    is_known = len(new) < len(words) and len(new) <= new_words_max * len(words)
+    return is_known and has_names and has_denial and all(as_typed(number, written) for number in numbers)
 
 
-def _names_and_numbers(text: str) -> list[str]:
-    """Words with digits, and capitalised words that begin no sentence."""
-    found: list[str] = []
-    begins = True
-    for word in text.split():
-        bare = word.strip(_WORD_EDGES)
-        has_digits = any(character.isdigit() for character in bare)
-        is_name = bare[:1].isupper() and not begins and bare not in _CAPITALISED_EVERYWHERE
-        if has_digits or is_name:
-            found.append(bare)
-        begins = word.endswith(_SENTENCE_ENDS)
-    return found
+def new_words(text: str, sources: Iterable[str]) -> set[str]:
+    """Content words of which the sources have no form."""
+    words, known = content_words(text), _known_words(sources)
+    cased = {word for word in words if _is_cased(word[0]) or word[0].isdigit()}
+    pairs, said = pairs_of(words - cased), pairs_of(known)
+    signs = {sign for pair in pairs for sign in pair if is_han(sign)}
+    is_said = len(pairs & said) >= PAIRS_SHARE_MIN * len(pairs) and signs <= set("".join(said))
+    short = {word for word in cased if len(word) <= (GRAMMAR_LETTERS_MAX if word in text else OPENING_LETTERS_MAX)}
+    unknown = cased - known - (short if len(candidates(text)) > 1 else set())
+    return {word for word in unknown if not _has_form(word, known)} | (set() if is_said else pairs - said)
+
+
+def _has_form(word: str, known: Iterable[str]) -> bool:
+    """Whether one of these is, or may be, a form of the word."""
+    return any(_are_forms(unaccented(word), unaccented(other)) for other in known)
+
+
+def _are_forms(one: str, other: str) -> bool:
+    shorter, longer = sorted((len(one), len(other)))
+    stem = max(min(STEM_LETTERS, max(SHORT_LETTERS, shorter)), longer - ENDING_LETTERS_MAX)
+    return one[:stem] == other[:stem]
+
+
+def _known_words(sources: Iterable[str]) -> frozenset[str]:
+    return frozenset[str]().union(*map(content_words, sources))
 
 
 def _continues_word(text: str, at: int, step: int) -> bool:

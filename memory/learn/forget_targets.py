@@ -12,14 +12,14 @@ from typing import TypeAlias
 
 import numpy as np
 
-from memory.language import asked_words, content_words, names_everything
+from memory.language import asked_words, content_words
 from memory.language.restating import says_all
 from memory.learn.closeness import Closeness
 from memory.model import Claim, Memory, MemoryStatus, Relation
 from memory.ports.reading import NOT_OVER
 
 MEANT_MIN, SIMILAR_MIN = 0.0, -2.0  # log odds at which a statement is meant, or close to what is meant
-UNRELATED_LIKENESS = 0.35  # cosine that the nearest of some ten statements has which is not meant
+OTHER_LIKENESS = 0.35  # cosine that the nearest of some ten statements has which is not meant
 GAP_MAX = 0.3  # cosine; a statement that stands out more is not more likely
 WEIGHTS: Mapping[str, float] = MappingProxyType(  # of the evidence, in log odds: `python bench/fit_targets.py`
     {
@@ -41,19 +41,20 @@ def text_of(known: Known) -> str:
 
 
 def odds_of(
-    request: Claim, known: Sequence[Known], close: Closeness, *, nearest: float = UNRELATED_LIKENESS
+    request: Claim, known: Sequence[Known], close: Closeness, *, nearest: float = OTHER_LIKENESS, is_whole: bool = False
 ) -> list[float]:
     """For each of these statements, the log odds that the request means it. Without its vector, and for raw words,
     which nobody read: whether it has all of the request's words. `nearest`: the cosine that unrelated ones may have.
+    `is_whole`: it asks for all of whom or what it names.
     """
     return [
         _by_words(request, row) if found is None else sum(WEIGHTS[name] * share for name, share in found.items())
-        for row, found in zip(known, evidence(request, known, close, nearest=nearest), strict=True)
+        for row, found in zip(known, evidence(request, known, close, nearest=nearest, is_whole=is_whole), strict=True)
     ]
 
 
 def evidence(
-    request: Claim, known: Sequence[Known], close: Closeness, *, nearest: float = UNRELATED_LIKENESS
+    request: Claim, known: Sequence[Known], close: Closeness, *, nearest: float = OTHER_LIKENESS, is_whole: bool = False
 ) -> list[Mapping[str, float] | None]:
     """What speaks for and against each of these being meant, by the names of `WEIGHTS`; None of one without a vector,
     and of raw words. `over`: log odds that it is over with the request, `behind`: beside those of the surest.
@@ -65,7 +66,7 @@ def evidence(
     best, second = sorted([nearest, nearest, *active], reverse=True)[:2]
     over = [close.over.get((text_of(one), request.text), NOT_OVER) for one in known]
     surest = max([0.0, *over])
-    is_all = names_everything(request.text) and request.relation is not Relation.USER
+    is_all = is_whole and request.relation is not Relation.USER
     return [
         None
         if like is None

@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
-from memory.language import asked_words, content_words, is_limited, names_everything, names_previous
+from memory.language import asked_words, content_words
 from memory.language.restating import has_code_of, says_all
 from memory.learn.closeness import UNKNOWN, Closeness
 from memory.learn.forget_targets import MEANT_MIN, SIMILAR_MIN, UNKNOWN_LIKENESS, Known, odds_of
 from memory.learn.reading.units import own_messages
-from memory.model import Act, Claim, Memory, MemoryStatus, Turn, TurnStatus, is_single_valued
+from memory.model import Act, Claim, Memory, MemoryStatus, Relation, Turn, TurnStatus, is_single_valued
+from memory.model.claims import ORDERS, STORED_ACTS
+from memory.ports import OrderReach
 from memory.service.carried_words import without_carried_words
 from memory.service.erasure import without_sources
 
@@ -25,68 +27,77 @@ FORGET_MEMORIES_MAX = 20_000  # examined for one request; more than anybody has
 LATER_REQUESTS_MAX = 200  # applied to a window that is learnt late; more than anybody makes
 SIMILAR_MAX = 20  # listed in a receipt
 OUTCOME_IDS_MAX = 100  # listed in a receipt; `count` has the total
-ASKING_ACTS = frozenset({Act.REMEMBER, Act.FORGET, Act.WITHHOLD})  # acts that ask something of memory itself
+ASKING_ACTS = frozenset({Act.REMEMBER, *ORDERS})  # acts that ask something of memory itself
+NAMING = (OrderReach.TOPIC, OrderReach.WHOLE)
 SURE_MIN = 0.7  # confidence at which a claim counts as certain
-
-
-class ForgetReach(StrEnum):
-    """The extent of a request."""
-
-    TOPIC = "topic"  # what its words name
-    PREVIOUS = "previous"  # what was said right before
-    MESSAGE = "message"  # the message that contains the request
-    EVERYTHING = "everything"  # everything known about the user
-    NOTHING = "nothing"  # nothing named, or only temporarily, or with an exception
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetRequest:
-    """A request and its position: the user's `message`-th message of the turn, from character `start`."""
+    """A request and its position: the user's `message`-th message of the turn, from character `start`.
+
+    `sentence`: of a request that means what was said right before it, the author's statement in the same turn, or "".
+    """
 
     claim: Claim
     turn: Turn
     message: int
     start: int
-    reach: ForgetReach
+    reach: OrderReach
+    sentence: str = ""
 
     @property
     def topic(self) -> str:
-        return self.claim.text if self.reach is ForgetReach.TOPIC else ""
+        return self.claim.text if self.reach in NAMING else ""
 
 
-def requests_of(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[ForgetRequest]:
-    """The user's requests to forget or not to store something, in the order said."""
+def requests_of(
+    orders: Sequence[Claim],
+    turns: Sequence[Turn],
+    reaches: Mapping[str, OrderReach] = MappingProxyType({}),
+    said: Sequence[Claim] = (),
+) -> list[ForgetRequest]:
+    """The user's requests to forget or not to store something, in the order said. `reaches`: by the orders' texts.
+    `said`: all claims of these turns.
+    """
     by_id = {turn.id: turn for turn in turns}
-    return [
+    found = [
         request
-        for claim in claims
-        if claim.act in (Act.FORGET, Act.WITHHOLD) and claim.confidence >= SURE_MIN and claim.evidence.turn_id in by_id
-        for request in _requests(claim, by_id[claim.evidence.turn_id])
+        for claim in orders
+        if claim.act in ORDERS and claim.confidence >= SURE_MIN and claim.evidence.turn_id in by_id
+        for request in _requests(claim, by_id[claim.evidence.turn_id], reaches.get(claim.text, OrderReach.TOPIC))
+    ]
+    sure = [one for one in said if one.act in STORED_ACTS | ORDERS and one.confidence >= SURE_MIN]
+    last = [_last_before(request, sure) for request in found]
+    return [
+        replace(request, sentence=one.evidence.quote if one else "")
+        for request, one in zip(found, last, strict=True)
+        if one is None or one.act not in ORDERS  # "It is nobody's business" behind an order says why
     ]
 
 
-def _requests(claim: Claim, turn: Turn) -> Iterator[ForgetRequest]:
+def _last_before(request: ForgetRequest, said: Sequence[Claim]) -> Claim | None:
+    """The last of these that stands before it in its turn, if it means what was said right before."""
+    if request.reach is not OrderReach.PREVIOUS:
+        return None
+    before = [one for one in said if _is_before(request, one, {request.turn.id: 0})]
+    return max(before, key=lambda one: _position(one, request.turn), default=None)
+
+
+def _requests(claim: Claim, turn: Turn, reach: OrderReach) -> Iterator[ForgetRequest]:
     """One, or two of "Don't store my blood type", which says nothing to withhold: what is known of it goes as well."""
+    if reach is OrderReach.EVERYTHING and (claim.name or claim.values or claim.relation is not Relation.USER):
+        reach = OrderReach.WHOLE  # it names somebody or something: "all you know of Tom"
     message, start = _position(claim, turn)
     said = list(own_messages(turn))[message : message + 1]
-    words = claim.evidence.words if names_previous(claim.text) else claim.evidence.quote
+    words = claim.evidence.words if reach is OrderReach.PREVIOUS else claim.evidence.quote
     is_alone = bool(said) and said[0].strip() == words.strip()
-    if claim.act is Act.FORGET or (is_alone and names_previous(claim.text)):
-        yield ForgetRequest(claim, turn, message, start, _reach(claim))
-        return
-    yield ForgetRequest(claim, turn, message, start, ForgetReach.MESSAGE)
-    if is_alone:
-        yield ForgetRequest(claim, turn, message, start, ForgetReach.TOPIC)
-
-
-def _reach(claim: Claim) -> ForgetReach:
-    if is_limited(claim.text):
-        return ForgetReach.NOTHING
-    if claim.act is Act.WITHHOLD or (names_previous(claim.text) and not asked_words(claim.text)):
-        return ForgetReach.PREVIOUS
-    if names_everything(claim.text) and not asked_words(claim.text):
-        return ForgetReach.EVERYTHING
-    return ForgetReach.TOPIC
+    is_order = claim.act is Act.FORGET or reach is OrderReach.STOP or (is_alone and reach is OrderReach.PREVIOUS)
+    request = ForgetRequest(claim, turn, message, start, reach)
+    if not is_order:
+        yield replace(request, reach=OrderReach.MESSAGE)
+    if is_order or (is_alone and reach in NAMING):
+        yield request
 
 
 def topics_of(requests: Iterable[ForgetRequest]) -> list[str]:
@@ -108,9 +119,10 @@ def withheld_claims(
         earlier = [claim for claim in claims if _is_before(request, claim, place)]
         means = _means(request, earlier, turns, close)
         taken |= {claim for claim, is_meant in zip(earlier, means, strict=True) if is_meant}
-        if request.reach is ForgetReach.MESSAGE:
+        if request.reach is OrderReach.MESSAGE:
             of_turn = (claim for claim in claims if claim.evidence.turn_id == request.turn.id)
-            taken |= {claim for claim in of_turn if _position(claim, request.turn)[0] == request.message}
+            of_message = {claim for claim in of_turn if _position(claim, request.turn)[0] == request.message}
+            taken |= {one for one in of_message if _is_before(request, one, place) or not one.is_explicit}
     return frozenset(taken)
 
 
@@ -122,14 +134,17 @@ def without_words_of(gone: Collection[Claim], kept: Iterable[Claim]) -> list[Cla
 def _without_words_of(gone: Collection[Claim], claim: Claim) -> Claim:
     here = claim.evidence
     of_turn = [one.evidence for one in gone if one.evidence.turn_id == here.turn_id]
-    claim = replace(claim, text=without_carried_words(claim.text, here, of_turn))
+    quoted = {(one.evidence.turn_id, one.evidence.quote) for one in gone}
+    left = tuple(one for one in claim.told if (one.turn_id, one.quote) not in quoted)
+    lost = [one for one in claim.told if one not in left]
+    claim = replace(claim, text=without_carried_words(claim.text, here, [*of_turn, *lost]), told=left)
     is_shared = any(other.quote == here.quote for other in of_turn)
     return replace(claim, evidence=here.alone) if is_shared else claim
 
 
 def lasting(requests: Sequence[ForgetRequest]) -> list[ForgetRequest]:
     """The requests that also apply to earlier statements that are learnt later, for example from a dead letter."""
-    return [request for request in requests if request.reach in (ForgetReach.TOPIC, ForgetReach.EVERYTHING)]
+    return [one for one in requests if one.reach in (*NAMING, OrderReach.EVERYTHING)]
 
 
 def carried_out(requests: Sequence[ForgetRequest]) -> list[ForgetRequest]:
@@ -146,8 +161,9 @@ def forgotten_later(
     found: set[int] = set()
     for request in requests:
         before = [place for place, one in enumerate(known) if _is_in_reach(request, one)]
-        meant = odds_of(request.claim, [known[place] for place in before], close, nearest=UNKNOWN_LIKENESS)
-        is_all = request.reach is ForgetReach.EVERYTHING
+        rows, is_whole = [known[place] for place in before], request.reach is OrderReach.WHOLE
+        meant = odds_of(request.claim, rows, close, nearest=UNKNOWN_LIKENESS, is_whole=is_whole)
+        is_all = request.reach is OrderReach.EVERYTHING
         found |= {place for place, odds in zip(before, meant, strict=True) if is_all or odds >= MEANT_MIN}
     return frozenset(found)
 
@@ -190,12 +206,12 @@ def similar_ids(request: ForgetRequest, memories: Iterable[Memory], close: Close
 
     Most similar first. `memories` as for `matching_ids`.
     """
-    if request.reach is not ForgetReach.TOPIC:
+    if not request.topic:
         return []
     before = [one for one in memories if one.said_at <= request.turn.at and one.status is MemoryStatus.ACTIVE]
     near = [
         (odds, memory.id)
-        for odds, memory in zip(odds_of(request.claim, before, close), before, strict=True)
+        for odds, memory in zip(_odds(request, before, close), before, strict=True)
         if SIMILAR_MIN <= odds < MEANT_MIN
     ]
     return [memory_id for _, memory_id in sorted(near, reverse=True)[:SIMILAR_MAX]]
@@ -203,7 +219,7 @@ def similar_ids(request: ForgetRequest, memories: Iterable[Memory], close: Close
 
 def turn_meant(request: ForgetRequest, turns: Sequence[Turn]) -> Turn | None:
     """The turn that a request means by "what I just said"; None if it means something else, or there is none."""
-    if request.reach is not ForgetReach.PREVIOUS or request.message > 0:
+    if request.reach is not OrderReach.PREVIOUS or request.message > 0 or request.sentence:
         return None
     index = next((index for index, other in enumerate(turns) if other.id == request.turn.id), 0)
     return turns[index - 1] if index else None
@@ -228,7 +244,7 @@ def outcomes_of(requests: Sequence[ForgetRequest], found: Mapping[int, ForgetMat
         if request.turn.receipt_id:
             by_receipt.setdefault(request.turn.receipt_id, []).append(index)
     return {
-        receipt_id: _outcome([(requests[index].claim.act, found.get(index, ForgetMatches())) for index in indexes])
+        receipt_id: _outcome([(requests[index], found.get(index, ForgetMatches())) for index in indexes])
         for receipt_id, indexes in by_receipt.items()
     }
 
@@ -241,17 +257,19 @@ def with_kept(outcomes: dict[str, dict[str, Any]], claims: Sequence[Claim], turn
     return {one: outcomes.get(one, {}) | kept.get(one, {}) for one in outcomes.keys() | kept.keys()}
 
 
-def _outcome(done: Sequence[tuple[Act, ForgetMatches]]) -> dict[str, Any]:
+def _outcome(done: Sequence[tuple[ForgetRequest, ForgetMatches]]) -> dict[str, Any]:
     ids = list(dict.fromkeys(memory_id for _, found in done for memory_id in found.gone))
     stayed = list(dict.fromkeys(one for _, found in done for one in found.similar if one not in ids))
-    outcome: dict[str, Any] = {}
-    if any(act is Act.FORGET for act, _ in done) or ids:
+    asked = [request for request, _ in done if request.reach is not OrderReach.STOP]
+    acts = {Act.WITHHOLD if one.sentence else one.claim.act for one in asked}  # a sentence of now was never stored
+    outcome: dict[str, Any] = {"stopped": True} if len(asked) < len(done) else {}
+    if Act.FORGET in acts or ids:
         outcome |= {"forgot": ids[:OUTCOME_IDS_MAX], "count": len(ids)}
         if not ids:
             outcome["reason"] = "nothing_matched"
         if stayed:
             outcome["similar"] = stayed[:OUTCOME_IDS_MAX]
-    if any(act is Act.WITHHOLD for act, _ in done):
+    if Act.WITHHOLD in acts:
         outcome["withheld"] = True
     return outcome
 
@@ -267,16 +285,19 @@ def _is_before(request: ForgetRequest, claim: Claim, place: Mapping[str, int]) -
 
 def _means(request: ForgetRequest, known: Sequence[Known], turns: Sequence[Turn], close: Closeness) -> Sequence[bool]:
     """For each of these statements, made before the request, whether it means it."""
-    match request.reach:
-        case ForgetReach.EVERYTHING:
-            return [True] * len(known)
-        case ForgetReach.TOPIC:
-            return [odds >= MEANT_MIN for odds in odds_of(request.claim, known, close)]
-        case ForgetReach.PREVIOUS:
-            previous = turn_meant(request, turns)
-            return [previous is not None and _rests_on(one, previous.id) for one in known]
-        case _:
-            return [False] * len(known)
+    if request.topic:
+        return [odds >= MEANT_MIN for odds in _odds(request, known, close)]
+    if request.sentence:
+        meant = request.turn.id, request.sentence
+        return [isinstance(one, Claim) and (one.evidence.turn_id, one.evidence.quote) == meant for one in known]
+    if request.reach is OrderReach.PREVIOUS:
+        previous = turn_meant(request, turns)
+        return [previous is not None and _rests_on(one, previous.id) for one in known]
+    return [request.reach is OrderReach.EVERYTHING] * len(known)
+
+
+def _odds(request: ForgetRequest, known: Sequence[Known], close: Closeness) -> list[float]:
+    return odds_of(request.claim, known, close, is_whole=request.reach is OrderReach.WHOLE)
 
 
 def _rests_on(known: Known, turn_id: str) -> bool:

@@ -21,7 +21,8 @@ def foreign(claims: Sequence[Claim], turns: Sequence[Turn], marks: Sequence[Fram
         claim
         for claim in claims
         if any(
-            claim.evidence.turn_id == turn_id and start <= message.find(claim.evidence.quote) < end
+            said.turn_id == turn_id and start <= message.find(said.quote) < end
+            for said in (claim.evidence, *claim.told)
             for turn_id, message, start, end in spans
         )
     ]
@@ -37,7 +38,7 @@ def _spans(turns: Sequence[Turn], marks: Sequence[FrameMark]) -> Iterator[tuple[
                 if not plays and mark.kind is FrameKind.PLAYS:
                     plays, since = True, mark.start
                 elif plays and mark.kind is FrameKind.ENDS:
-                    yield turn.id, message, since, mark.end
+                    yield turn.id, message, since, mark.start
                     plays, since = False, -1
                 elif mark.kind is FrameKind.PRESENTS:
                     yield turn.id, message, mark.end, len(message)

@@ -21,7 +21,7 @@ from typing import TypeAlias
 from memory.chat import hidden_text
 from memory.language import content_words, language_of
 from memory.learn.reading.units import own_messages
-from memory.model import STORED_ACTS, Act, Claim, Role, Turn, statement_key
+from memory.model import ORDERS, STORED_ACTS, Act, Claim, Role, Turn, statement_key
 from memory.secrets.plain_text import PLACEHOLDER
 from memory.secrets.redaction import REDACT_ALL, SecretPolicy, redact
 from memory.secrets.secret_classes import SecretClass
@@ -65,8 +65,11 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
+    """`orders`: the claims that ask to forget or to withhold, and may."""
+
     kept: tuple[Claim, ...]
     dropped: tuple[Dropped, ...]
+    orders: tuple[Claim, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +89,16 @@ class _Before:
 def without_repetitions(claims: Sequence[Claim]) -> list[Claim]:
     """The claims without repetitions, limited per turn; claims of planted instructions are all kept."""
     unique = {(claim.evidence.turn_id, claim.evidence.quote, claim.act, claim.text): claim for claim in claims[::-1]}
-    seen: Counter[tuple[str, int | str]] = Counter()
+    seen: Counter[tuple[str, int]] = Counter()
     kept: list[Claim] = []
     for claim in reversed(unique.values()):
         most = 0
         if claim.act in STORED_ACTS:
             most = CLAIMS_OF_TURN_MAX
-        elif claim.act in (Act.FORGET, Act.WITHHOLD):
+        elif claim.act in ORDERS:
             most = REQUESTS_OF_TURN_MAX
-        turn_id, sentence = claim.evidence.turn_id, claim.evidence.quote
-        seen[turn_id, most] += 1
-        seen[turn_id, sentence] += most == CLAIMS_OF_TURN_MAX
-        if not most or (seen[turn_id, most] <= most and seen[turn_id, sentence] <= FACTS_OF_SENTENCE_MAX):
+        seen[claim.evidence.turn_id, most] += 1
+        if not most or seen[claim.evidence.turn_id, most] <= most:
             kept.append(claim)
     return kept
 
@@ -110,7 +111,7 @@ def check_claims(
     secrets: Secrets = REDACT_ALL,
     facts_left: int | None = None,
 ) -> GateResult:
-    """Split the claims whose acts leave a memory into those to be stored and those refused.
+    """Split the claims whose acts leave or delete a memory into those that may and those refused.
 
     `turns`: those that the claims quote, and earlier ones of the session whose answers may be echoed. `shown`: texts
     that we added to the prompt (notes), if known. `secrets`: the policy with which the turns were recorded.
@@ -119,20 +120,30 @@ def check_claims(
     by_id = {turn.id: turn for turn in turns}
     before = _before(turns, shown)
     planted = planted_messages(claims, turns)
-    stored = (_source(claim, by_id) for claim in claims if claim.act in STORED_ACTS)
-    planted |= {source for source in set(stored) if source and hidden_text.hides_text(source)}
+    sources = {source for one in claims if one.act in STORED_ACTS | ORDERS for source in _sources(one, by_id)}
+    planted |= {source for source in sources if source and hidden_text.hides_text(source)}
     kept: list[Claim] = []
     dropped: list[Dropped] = []
+    orders: list[Claim] = []
+    facts_of: Counter[tuple[str, str]] = Counter()  # by turn and sentence
     for claim in claims:
-        if claim.act not in STORED_ACTS:
-            continue
-        is_full = facts_left is not None and len(kept) >= facts_left and not claim.is_explicit
-        reason = Refusal.RATE if is_full else _refusal(claim, by_id, planted, before, secrets)
-        if reason is None:
-            kept.append(_readable(claim))
+        sentence = claim.evidence.turn_id, claim.evidence.quote
+        if claim.act in ORDERS:
+            reason = None if planted.isdisjoint(_sources(claim, by_id)) else Refusal.PLANTED
+        elif claim.act in STORED_ACTS:
+            is_full = facts_left is not None and len(kept) >= facts_left and not claim.is_explicit
+            is_full = is_full or facts_of[sentence] >= FACTS_OF_SENTENCE_MAX
+            reason = Refusal.RATE if is_full else _refusal(claim, by_id, planted, before, secrets)
         else:
+            continue
+        if reason is not None:
             dropped.append(Dropped(claim, reason))
-    return GateResult(tuple(kept), tuple(dropped))
+        elif claim.act in ORDERS:
+            orders.append(claim)
+        else:
+            kept.append(_readable(claim))
+            facts_of[sentence] += 1
+    return GateResult(tuple(kept), tuple(dropped), tuple(orders))
 
 
 def planted_messages(claims: Sequence[Claim], turns: Sequence[Turn]) -> set[str]:
@@ -148,7 +159,7 @@ def _refusal(
     source = _source(claim, turns)
     if source is None:
         return Refusal.NO_EVIDENCE
-    if source in planted:
+    if not set(planted).isdisjoint(_sources(claim, turns)):
         return Refusal.PLANTED
     return (
         _refused_by_size(claim)
@@ -175,6 +186,11 @@ def _readable(claim: Claim) -> Claim:
     if bare(claim.text) == claim.text:
         return claim
     return replace(claim, text=bare(claim.text), name=bare(claim.name), values=tuple(map(bare, claim.values)))
+
+
+def _sources(claim: Claim, turns: Mapping[str, Turn]) -> set[str | None]:
+    """The messages from which it has its words."""
+    return {_source(claim, turns), *(_message(one.quote, turns.get(one.turn_id)) or None for one in claim.told)}
 
 
 def _source(claim: Claim, turns: Mapping[str, Turn]) -> str | None:

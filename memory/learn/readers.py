@@ -15,7 +15,7 @@ import structlog
 
 from memory.errors import Late, Unavailable, Unusable
 from memory.model import Claim, Turn
-from memory.ports import FrameMark, PairRelation, PairVerdict, ReadyReader, StatementPair, StatementReader
+from memory.ports import FrameMark, OrderReach, PairRelation, PairVerdict, ReadyReader, StatementPair, StatementReader
 from memory.ports.reading import ExamResult
 from memory.runtime.metrics import Metrics
 
@@ -58,6 +58,9 @@ class OffReader:
 
     async def frames(self, turns: Sequence[Turn]) -> list[FrameMark]:
         return []
+
+    async def reaches(self, orders: Sequence[str]) -> list[OrderReach]:
+        return [OrderReach.TOPIC for _ in orders]
 
 
 async def examine(readers: Readers, sit: Sit, *, metrics: Metrics) -> bool:

@@ -19,7 +19,7 @@ from memory.errors import Conflict, Unavailable
 from memory.learn import consolidation, forgetting, plan, plan_inputs, raw_words
 from memory.learn.closeness import embedded_by
 from memory.learn.consolidation import Judged, Pair
-from memory.learn.forgetting import ForgetMatches, ForgetReach, ForgetRequest
+from memory.learn.forgetting import ForgetMatches, ForgetRequest
 from memory.learn.neighbours import NeighbourSearch
 from memory.learn.plan import Plan
 from memory.learn.plan_inputs import PlanInputs
@@ -35,6 +35,7 @@ from memory.ports import (
     LedgerWrite,
     MemoryBank,
     MemoryFilter,
+    OrderReach,
     PairVerdict,
     RequestStores,
     WindowLeases,
@@ -205,6 +206,8 @@ class WindowLearning:
             if record.memory.id not in gone
         ]
         known = [record.memory for record in left]
+        if any(request.reach is OrderReach.STOP for request in read.requests):
+            await self._opt_outs.set(lease.user_id, at=self._clock())  # as the page's switch does
         places = new_claim_indexes(read.claims, known, read.turns)
         claims = [read.claims[place] for place in places]
         ids = partial(memory_id, lease)
@@ -226,7 +229,7 @@ class WindowLearning:
         stored: dict[str, Sequence[Record]] = {}  # by project; nothing is written between two requests of a window
         for index, request in enumerate(read.requests):
             project_id = request.turn.scope.project_id
-            if request.reach is ForgetReach.EVERYTHING:
+            if request.reach is OrderReach.EVERYTHING:
                 earlier, own = request.turn.at, [turn.id for turn in lease.turns]
                 await self._turn_log.withdraw(lease.user_id, project_id=project_id, opened_before=earlier, spare=own)
             if (previous := forgetting.turn_meant(request, read.turns)) and previous not in lease.turns:
@@ -256,7 +259,7 @@ class WindowLearning:
         which turns name it: only those that something quotes which is `kept` stay in summaries.
         """
         where = Reach(request.turn.scope.project_id, request.turn.at)
-        if request.reach is ForgetReach.EVERYTHING or forgetting.names_only_a_kind(request):
+        if request.reach is OrderReach.EVERYTHING or forgetting.names_only_a_kind(request):
             await self._exclusions.leave_out_until(user_id, where, spare=turns_quoted(kept) if request.topic else ())
         elif request.topic:
             says = forgetting.says_topic(request)

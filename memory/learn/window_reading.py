@@ -24,9 +24,9 @@ from memory.learn.readers import Readers
 from memory.learn.reading.assembly import UNDATED
 from memory.learn.relating import confirmed_line
 from memory.learn.withheld_turns import refused_turns, withheld_turns
-from memory.model import STORED_ACTS, Act, Claim, Memory, MemoryStatus, Role, Turn, TurnStatus
+from memory.model import ORDERS, STORED_ACTS, Act, Claim, Memory, MemoryStatus, Role, Turn, TurnStatus
 from memory.model.days import period_text, with_days
-from memory.ports import ConversationRecord, Lease, MemoryBank, RequestStores
+from memory.ports import ConversationRecord, Lease, MemoryBank, OrderReach, RequestStores
 from memory.runtime.metrics import Metrics
 from memory.secrets.redaction import REDACT_ALL
 from memory.service.summary_exclusions import SummaryExclusions
@@ -123,11 +123,13 @@ class WindowReading:
         self._rate_limit.record_window(*session, at=at, kept=len(verdict.kept))
         for dropped in verdict.dropped:
             self._metrics.facts_dropped.labels(dropped.reason.value).inc()
-        marks = await self._readers.ready.frames([*conversation, *turns]) if verdict.kept else ()
-        framed = frames.foreign(verdict.kept, [*conversation, *turns], marks)
+        allowed = [*verdict.kept, *verdict.orders]
+        marks = await self._readers.ready.frames([*conversation, *turns]) if allowed else ()
+        framed = frames.foreign(allowed, [*conversation, *turns], marks)
         self._metrics.facts_dropped.labels("framed").inc(len(framed))
         own = [claim for claim in verdict.kept if claim not in framed]
-        said = forgetting.requests_of(claims, turns)
+        orders = [claim for claim in verdict.orders if claim not in framed]
+        said = forgetting.requests_of(orders, turns, await self._reaches(orders), said=claims)
         requests = forgetting.carried_out(said)
         if lasting := forgetting.lasting(requests):
             await self._turn_log.mark_forget_requests(lease, _by_turn(lasting))
@@ -173,9 +175,13 @@ class WindowReading:
         claims = [claim for _, found in stored for claim in found or ()]
         unread = [turn for turn, found in stored if found is None]  # marked by another release
         claims += await self._readers.ready.read(unread, context=()) if unread else []
-        return forgetting.lasting(
-            forgetting.requests_of(gate.without_repetitions(claims), [order.turn for order in orders])
-        )
+        made = gate.without_repetitions(claims)
+        found = forgetting.requests_of(made, [order.turn for order in orders], await self._reaches(made))
+        return forgetting.lasting(found)
+
+    async def _reaches(self, claims: Sequence[Claim]) -> dict[str, OrderReach]:
+        texts = list(dict.fromkeys(claim.text for claim in claims if claim.act in ORDERS))
+        return dict(zip(texts, await self._readers.ready.reaches(texts), strict=True)) if texts else {}
 
     async def _claims(
         self, lease: Lease, turns: Sequence[Turn], context: Sequence[Turn], save: Store

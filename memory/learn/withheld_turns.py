@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Sequence
 
 from memory.learn.closeness import Closeness
 from memory.learn.forgetting import (
-    ForgetReach,
     ForgetRequest,
     names_only_a_kind,
     says_topic,
@@ -20,6 +19,7 @@ from memory.learn.forgetting import (
 from memory.learn.gate import Dropped, Refusal
 from memory.learn.reading.units import own_messages
 from memory.model import Claim, Turn
+from memory.ports import OrderReach
 
 # Not what was too short or not sure: that is said in passing, and may be told again.
 REFUSED = frozenset({Refusal.SECRET, Refusal.PLANTED, Refusal.RATE})
@@ -59,7 +59,7 @@ def _meant(request: ForgetRequest, turns: Iterable[Turn], claimed: Collection[st
     """Of the turns before a request those that it means as a whole, or by their words."""
     project_id = request.turn.scope.project_id
     of_project = [turn for turn in turns if project_id in ("", turn.scope.project_id)]
-    if request.reach is ForgetReach.EVERYTHING:
+    if request.reach is OrderReach.EVERYTHING:
         return {turn.id for turn in of_project}
     if names_only_a_kind(request):
         return {turn.id for turn in of_project if turn.id not in claimed}

@@ -19,6 +19,7 @@ from memory.model.chats import (
 from memory.model.claims import (
     ATTRIBUTES,
     EXPLICIT_ACTS,
+    ORDERS,
     STORED_ACTS,
     Act,
     Claim,

@@ -31,6 +31,9 @@ STORED_ACTS = frozenset({Act.STATE, Act.WISH, Act.REMEMBER, Act.CORRECT})
 EXPLICIT_ACTS = frozenset({Act.REMEMBER, Act.CORRECT})
 """Acts by which the author explicitly asks for a memory."""
 
+ORDERS = frozenset({Act.FORGET, Act.WITHHOLD})
+"""Acts by which the author asks that something be no memory."""
+
 
 class Relation(StrEnum):
     """The relation of the claim's subject to the author."""
@@ -67,7 +70,8 @@ class Claim:
     is about, "" for the author or if not given. `is_affirmed`: False for a denial ("I don't eat fish"). `said_at`,
     `holds_from`, `holds_until`: Unix seconds; None if open. `confidence`, `importance`: 0..1. `made_by`: the reader
     with its version. `question`: the assistant's, of `text`, to which the author's words reply. `leans`: whether `text`
-    says nothing without what was said before. `utc_offset`: of the author's zone then; None if unknown.
+    says nothing without what was said before; `told`: what it took along of that. `utc_offset`: of the author's zone
+    then; None if unknown.
     """
 
     act: Act
@@ -90,6 +94,7 @@ class Claim:
     question: str = ""
     leans: bool = False
     utc_offset: int | None = None
+    told: tuple[Evidence, ...] = ()
 
     def __post_init__(self) -> None:
         if self.attribute != NO_ATTRIBUTE and self.attribute not in ATTRIBUTES:

@@ -15,6 +15,7 @@ from memory.ports.reading import (
     FactContext,
     FrameKind,
     FrameMark,
+    OrderReach,
     PairRelation,
     PairVerdict,
     ReadyReader,

@@ -72,6 +72,18 @@ class FrameMark:
     end: int
 
 
+class OrderReach(StrEnum):
+    """How far an order to forget or not to store something reaches."""
+
+    TOPIC = "topic"  # what its words name
+    WHOLE = "whole"  # all about a person or thing that they name
+    PREVIOUS = "previous"  # what was said right before
+    EVERYTHING = "everything"  # all that is known about the user
+    LIMITED = "limited"  # nothing: only for a while, or with an exception
+    STOP = "stop"  # whatever is said from now on
+    MESSAGE = "message"  # the message that contains it; no reader says that
+
+
 class StatementReader(Protocol):
     """The only component that interprets sentences. Two implementations: a chat model, and our own encoder.
 
@@ -98,6 +110,9 @@ class ReadyReader(StatementReader, Protocol):
 
     async def frames(self, turns: Sequence[Turn]) -> list[FrameMark]:
         """The sentences of `turns`, consecutive ones of a session, that set or end a frame, in the order said."""
+
+    async def reaches(self, orders: Sequence[str]) -> list[OrderReach]:
+        """One for each of these clauses that order to forget or not to store something."""
 
 
 @dataclass(frozen=True, slots=True)

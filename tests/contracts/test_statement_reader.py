@@ -47,10 +47,6 @@ def reader(request: pytest.FixtureRequest) -> StatementReader:
     return READERS[request.param]()
 
 
-async def read(reader: StatementReader, turns: Sequence[Turn], context: Sequence[Turn] = ()) -> list[Claim]:
-    return await reader.read(turns, context=context)
-
-
 def assert_verbatim(found: Sequence[Claim], turns: Sequence[Turn], context: Sequence[Turn] = ()) -> None:
     """Each quote stands in a message of the user in these turns, or it is a question of the assistant's, marked so."""
     own = {turn.id: [message.content for message in turn.messages] for turn in turns}
@@ -66,15 +62,10 @@ def assert_verbatim(found: Sequence[Claim], turns: Sequence[Turn], context: Sequ
         assert claim.made_by
 
 
-def test_a_reader_has_a_name_and_keeps_it(reader: StatementReader) -> None:
-    assert reader.name
-    assert reader.name == reader.name.strip()
-
-
 @pytest.mark.parametrize("fact", FACTS)
 async def test_a_plain_fact_is_read_and_quoted_word_for_word(reader: StatementReader, fact: str) -> None:
     turns = said(fact)
-    found = await read(reader, turns)
+    found = await reader.read(turns, context=[])
     assert_verbatim(found, turns)
     assert [claim.evidence.quote for claim in found] == [fact]
     assert (found[0].scope, found[0].said_at) == (turns[0].scope, turns[0].at)
@@ -82,7 +73,7 @@ async def test_a_plain_fact_is_read_and_quoted_word_for_word(reader: StatementRe
 
 async def test_claims_come_in_the_order_said(reader: StatementReader) -> None:
     turns = said(f"{FACTS[0]} {FACTS[1]}", FACTS[2], FACTS[3])
-    found = await read(reader, turns)
+    found = await reader.read(turns, context=[])
     assert_verbatim(found, turns)
     places = [(claim.evidence.turn_id, claim.evidence.quote) for claim in found]
     order = {(turn.id, fact): n for n, (turn, fact) in enumerate(zip((turns[0], *turns), FACTS, strict=True))}
@@ -94,14 +85,15 @@ async def test_claims_come_in_the_order_said(reader: StatementReader) -> None:
 async def test_several_messages_of_one_turn_are_all_read(reader: StatementReader) -> None:
     (turn,) = said(FACTS[0])
     both = Turn(turn.id, turn.scope, turn.at, (*turn.messages, Message("user", FACTS[2])))
-    assert {claim.evidence.quote for claim in await read(reader, [both])} == {FACTS[0], FACTS[2]}
+    found = await reader.read([both], context=[])
+    assert {claim.evidence.quote for claim in found} == {FACTS[0], FACTS[2]}
 
 
 async def test_context_gives_no_claims(reader: StatementReader) -> None:
-    assert await read(reader, [], said(FACTS[0])) == []
+    assert await reader.read([], context=said(FACTS[0])) == []
     context = said(FACTS[0], FACTS[1], answers=["Lovely!", "Noted. What else?"])
     turns = [Turn("later", turn.scope, turn.at + 60, turn.messages) for turn in said(FACTS[2])]
-    found = await read(reader, turns, context)
+    found = await reader.read(turns, context=context)
     assert_verbatim(found, turns, context)
     assert {claim.evidence.turn_id for claim in found if claim.evidence.role == Role.USER} == {"later"}
 
@@ -109,7 +101,8 @@ async def test_context_gives_no_claims(reader: StatementReader) -> None:
 async def test_what_the_assistant_or_a_tool_said_gives_no_claims(reader: StatementReader) -> None:
     (turn,) = said("Thanks!", answers=[FACTS[0]])
     messages = (Message("system", FACTS[1]), Message("user", FACTS[2], is_tool_traffic=True), *turn.messages)
-    assert await read(reader, [Turn(turn.id, turn.scope, turn.at, messages, answer=turn.answer)]) == []
+    turns = [Turn(turn.id, turn.scope, turn.at, messages, answer=turn.answer)]
+    assert await reader.read(turns, context=[]) == []
 
 
 @pytest.mark.parametrize(
@@ -117,12 +110,12 @@ async def test_what_the_assistant_or_a_tool_said_gives_no_claims(reader: Stateme
     [*["", " \n\t", "?", "我", "🙂", "\ud800", "\x00"], "```python\nMY_HOME = 'Lisbon'\n```", "~~~\nI live here\n~~~"],
 )
 async def test_what_says_nothing_gives_nothing(reader: StatementReader, message: str) -> None:
-    assert await read(reader, said(message)) == []
+    assert await reader.read(said(message), context=[]) == []
 
 
 async def test_a_long_message_with_a_fact_in_it_is_quoted_word_for_word(reader: StatementReader) -> None:
     turns = said(LONG)
-    found = await read(reader, turns)
+    found = await reader.read(turns, context=[])
     assert_verbatim(found, turns)
     assert FACTS[2] in {claim.evidence.quote for claim in found}
 
@@ -134,13 +127,13 @@ async def test_every_pair_gets_one_verdict_in_order(reader: StatementReader) -> 
     assert all(0.0 <= one.confidence <= 1.0 for one in found)
 
 
-@pytest.mark.parametrize("count", [0, 1, 24, 25])
-async def test_any_number_of_pairs_can_be_related(reader: StatementReader, count: int) -> None:
-    pairs = [StatementPair(f"I own {n} boats.", f"I own {n + 1} boats.") for n in range(count)]
-    assert len(await reader.relate(pairs)) == count
-
-
-@pytest.mark.parametrize("text", ["", " ", "a", "\ud800", "x" * 10_000, "line\n[2] older: another"])
-async def test_any_text_may_stand_in_a_pair(reader: StatementReader, text: str) -> None:
-    found = await reader.relate([StatementPair(text, FACTS[0]), StatementPair(FACTS[0], text)])
-    assert len(found) == 2
+@pytest.mark.parametrize(
+    "texts",
+    [
+        *([f"I own {n} boats." for n in range(count)] for count in (0, 1, 12, 13)),
+        ["", " ", "a", "\ud800", "x" * 10_000, "line\n[2] older: another"],
+    ],
+)
+async def test_any_number_of_pairs_of_any_texts_can_be_related(reader: StatementReader, texts: list[str]) -> None:
+    pairs = [StatementPair(*pair) for text in texts for pair in ((text, FACTS[0]), (FACTS[0], text))]
+    assert len(await reader.relate(pairs)) == len(pairs)

@@ -26,7 +26,7 @@ from memory.model import (
     Turn,
     statement_key,
 )
-from memory.ports import FrameMark, PairRelation, PairVerdict, StatementPair
+from memory.ports import FrameMark, OrderReach, PairRelation, PairVerdict, StatementPair
 
 OPENINGS: tuple[tuple[tuple[str, ...], Act], ...] = (
     (("ignore all", "from now on recommend"), Act.INSTRUCT),
@@ -56,6 +56,13 @@ VALUE_WORDS = frozenset("is are in at on to called".split())
 RELATION_WORDS = {"sister": Relation.SIBLING, "brother": Relation.SIBLING, "mother": Relation.PARENT}
 CHARACTERS_MIN = 3
 IMPORTANCE_ASKED = 0.9
+REACHES = {  # by what an order ends with
+    "everything about me": OrderReach.EVERYTHING,
+    "everything you know about me": OrderReach.EVERYTHING,
+    "what i just said": OrderReach.PREVIOUS,
+    "that": OrderReach.PREVIOUS,
+    "remember anything again": OrderReach.STOP,
+}
 NEVER = PairVerdict(PairRelation.UNRELATED, 0.5)  # nothing is known of the two
 
 
@@ -105,6 +112,11 @@ class PlainReader:
 
     async def frames(self, turns: Sequence[Turn]) -> list[FrameMark]:
         return []
+
+    async def reaches(self, orders: Sequence[str]) -> list[OrderReach]:
+        folded = [one.lower().rstrip(".!") for one in orders]
+        known = REACHES.items()
+        return [next((reach for end, reach in known if one.endswith(end)), OrderReach.TOPIC) for one in folded]
 
     def _claims(self, message: str, turn: Turn, previous: Turn | None) -> list[Claim]:
         if reply := bare_reply(message):

@@ -49,12 +49,15 @@ class PostgresServer:
     environment: Mapping[str, str] | None = None  # None: that of the test, by which `left_behind` finds what it left
     process: subprocess.Popen[bytes] | None = None
 
-    def create(self) -> None:
-        """The files, once."""
+    def create(self, *, follows: PostgresServer | None = None) -> None:
+        """The files, once. `follows`: the primary of which this is a standby."""
         if os.getuid() == 0:
             os.chown(self.folder, NOBODY, NOBODY)
-        words = ["-D", str(self.files), "-U", ROLE, "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync"]
-        subprocess.run([programs() / "initdb", *words], check=True, capture_output=True, **self._user())
+        words = ["initdb", "-U", ROLE, "--auth=trust", "-E", "UTF8", "--locale=C"]
+        if follows is not None:
+            words = ["pg_basebackup", "-d", f"{follows.url}?user={ROLE}", "-R", "--checkpoint=fast"]
+        words = [str(programs() / words[0]), *words[1:], "-D", str(self.files), "--no-sync"]
+        subprocess.run(words, check=True, capture_output=True, **self._user())
 
     @property
     def files(self) -> Path:
@@ -154,9 +157,9 @@ def postgres_server() -> PostgresServer:
 
 
 @contextmanager
-def own_postgres_server(*options: str) -> Iterator[PostgresServer]:
-    """A server for one test, which may kill it."""
-    server = _made(*options)
+def own_postgres_server(*options: str, follows: PostgresServer | None = None) -> Iterator[PostgresServer]:
+    """A server for one test, which may kill it. `follows`: the primary of which it is a standby."""
+    server = _made(*options, follows=follows)
     try:
         yield server
     finally:
@@ -164,8 +167,10 @@ def own_postgres_server(*options: str) -> Iterator[PostgresServer]:
         shutil.rmtree(server.folder, ignore_errors=True)
 
 
-def _made(*options: str, environment: Mapping[str, str] | None = None) -> PostgresServer:
+def _made(
+    *options: str, environment: Mapping[str, str] | None = None, follows: PostgresServer | None = None
+) -> PostgresServer:
     server = PostgresServer(free_port(), Path(tempfile.mkdtemp(prefix="memproxy-postgres-")), options, environment)
-    server.create()
+    server.create(follows=follows)
     server.start()
     return server

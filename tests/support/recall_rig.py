@@ -92,6 +92,7 @@ class Rig:
         self.model_capabilities = state.model_capabilities
         self.notes, self.receipts, self.usage_counts = stores.notes, stores.receipts, stores.usage_counts
         self.profiles, self.summaries, self.opt_outs = stores.profiles, state.summaries, stores.opt_outs
+        self.chat_states = stores.chat_states
 
     async def write(self, *memories: Memory) -> None:
         """What the worker would do: rows as they shall stand, under the user's lock."""

@@ -68,13 +68,16 @@ class Place:
     def data(self) -> Path:
         return self.folder / "data"
 
-    def configure(self, endpoint: str, dimension: int, *, model: str = "the new one", milvus_uri: str = "") -> None:
+    def configure(
+        self, endpoint: str, dimension: int, *, model: str = "the new one", milvus_uri: str = "", database_url: str = ""
+    ) -> None:
         memory = {
             "embedding": {"endpoint": endpoint, "model": model, "dimension": dimension},
             "milvus": {"dimension": dimension},
             "learn": {"reader": "off"},
         }
         settings = {"data_dir": str(self.data), "run_dir": str(self.folder), "memory": memory, "milvus_uri": milvus_uri}
+        settings["database_url"] = database_url
         (self.folder / "memproxy.yaml").write_text(json.dumps(settings))
 
     async def start(self, *words: str, part: str = "reembed") -> asyncio.subprocess.Process:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -10,9 +10,10 @@ import numpy as np
 from memory.adapters.models.reader_weights import prepared
 from memory.adapters.models.statement_encoder import OnnxStatementEncoder
 from memory.learn.reading.judgements import Judgement
-from memory.learn.reading.labels import ACTS, PAIR_RELATIONS
+from memory.learn.reading.labels import ACTS, PAIR_RELATIONS, REACHES
 from memory.learn.reading.trained import TrainedReader
 from memory.model import Vector
+from memory.ports import OrderReach
 from memory.settings.loader import from_process
 
 
@@ -46,6 +47,9 @@ class FixedEncoder:
 
     def leaning(self, texts: Sequence[str]) -> list[float]:
         return [0.0] * len(texts)
+
+    def reaches(self, orders: Sequence[str]) -> list[Mapping[OrderReach, float]]:
+        return [{reach: float(reach is OrderReach.TOPIC) for reach in REACHES} for _ in orders]
 
     def relate(self, pairs: Sequence[tuple[str, str]]) -> Vector:
         self.pairs += pairs

@@ -32,10 +32,12 @@ from memory.learn.reading.labels import (
     CLAUSE_WEIGHTS,
     FRAMES,
     HEADS,
+    REACHES,
     RELATION_NAMES,
     TOKEN_KINDS,
 )
 from memory.model import Vector
+from memory.ports import OrderReach
 
 STRETCH_MIN = 0.5  # probability of a token's label
 OUTSIDE_MIN = 0.6  # share with which a word is of no clause: two halves of one are worse than a word too many
@@ -94,6 +96,10 @@ class OnnxStatementEncoder:
 
     def leaning(self, texts: Sequence[str]) -> list[float]:
         return [float(self._heads["leans"](self.pooled([text], ""))[0, 1]) for text in texts]
+
+    def reaches(self, orders: Sequence[str]) -> list[Mapping[OrderReach, float]]:
+        shares = (self._heads["reach"](self.pooled([text], ""))[0] for text in orders)
+        return [dict(zip(REACHES, map(float, row), strict=True)) for row in shares]
 
     def relate(self, pairs: Sequence[tuple[str, str]]) -> Vector:
         if not pairs:

@@ -6,7 +6,7 @@ this module only combines. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from memory.language import bare_reply, is_asked, is_denied
@@ -22,17 +22,8 @@ from memory.learn.reading.judgements import (
 from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
 from memory.learn.reading.replies import answered, question_of, size_of
 from memory.learn.reading.units import Unit, unwrapped
-from memory.model import (
-    EXPLICIT_ACTS,
-    NO_ATTRIBUTE,
-    STORED_ACTS,
-    Act,
-    Claim,
-    Evidence,
-    Relation,
-    Turn,
-    is_single_valued,
-)
+from memory.model import NO_ATTRIBUTE, Act, Claim, Evidence, Relation, Turn, is_single_valued
+from memory.model.claims import EXPLICIT_ACTS, ORDERS, STORED_ACTS
 
 KEPT_SHARE_MIN = 0.58  # sum over the acts that leave a memory; balances precision and coverage on development data
 ONLY_ASKS_MIN = 0.5  # of a question that states nothing: "what is my sister's number?"
@@ -52,8 +43,7 @@ OPENING_LEANING_MAX = 0.4  # of a fact with the opening of the clause that it le
 CORRECTION_LEANING_MIN = 0.3  # of a correction: "Sorry, I meant my son" says nothing alone
 ELLIPSIS = "…"
 _KINDS = ("value", "name")
-_ORDERS = (Act.FORGET, Act.WITHHOLD)
-_SEEMS_TO = frozenset({Act.STATE, *EXPLICIT_ACTS, *_ORDERS})  # what a question that only asks is taken for
+_SEEMS_TO = frozenset({Act.STATE, *EXPLICIT_ACTS, *ORDERS})  # what a question that only asks is taken for
 TEXT_CHARACTERS_MAX = 600  # of a claim with the units joined to it
 UNDATED = frozenset({"birthday", "age"})  # attributes whose dates do not say when a claim holds
 
@@ -62,7 +52,8 @@ UNDATED = frozenset({"birthday", "age"})  # attributes whose dates do not say wh
 class JudgedMessage:
     """One message, split into units and judged. `previous`: the turn whose answer it replies to, if any.
 
-    `leaning`: how likely texts that are put together here cannot be understood alone.
+    `leaning`: how likely texts that are put together here cannot be understood alone. `said_before`: the last
+    statement of the author's message before this one that stands alone.
     """
 
     message: str
@@ -72,6 +63,7 @@ class JudgedMessage:
     previous: Turn | None
     made_by: str
     leaning: Leaning
+    said_before: Callable[[], Evidence | None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +136,9 @@ def _with_words_before(reading: JudgedMessage, parts: Sequence[_Part], number: i
         return claim
     standing = next((one for one in reversed(parts[:number]) if not one.leans), parts[0])  # names whom it is about
     told = _sentence_before(reading, part.index) if standing.leans else ""
+    earlier = reading.said_before() if standing.leans and not (told or part.index) else None
+    if earlier is not None:
+        told, claim = unwrapped(earlier.quote), replace(claim, told=(*claim.told, earlier))
     if number:
         end = part.start if standing is parts[number - 1] else standing.end
         told = f"{told} {_clause_before(reading, standing, end, claim.text)}".strip()
@@ -161,6 +156,15 @@ def _clause_before(reading: JudgedMessage, standing: _Part, end: int, said: str)
     if opening and reading.leaning([f"{opening} {said}"])[0] < OPENING_LEANING_MAX:
         return opening
     return unwrapped(text[standing.start : end]).rstrip()
+
+
+def last_standing(reading: JudgedMessage) -> Evidence | None:
+    """The last of its sentences that states something and can be understood alone: what a later message may lean on."""
+    for unit, judgement in list(zip(reading.units, reading.judgements, strict=True))[::-1]:
+        states = sum(judgement.acts[act.value] for act in STORED_ACTS) >= KEPT_SHARE_MIN
+        if unit.is_own and states and judgement.leaning_share < LEANING_SHARE_MIN:
+            return Evidence(unit.text, reading.turn.id)
+    return None
 
 
 def _sentence_before(reading: JudgedMessage, index: int) -> str:
@@ -194,8 +198,8 @@ def _act_of(labels: Judgement | JudgedClause, *, has_value: bool) -> tuple[Act, 
         return act, sum(acts[one.value] for one in STORED_ACTS), ASKED_SHARE_MIN
     if act in STORED_ACTS:
         return act, sum(acts[one.value] for one in STORED_ACTS), KEPT_SHARE_MIN
-    if act in _ORDERS:
-        return act, sum(acts[one.value] for one in _ORDERS), ORDER_SHARE_MIN
+    if act in ORDERS:
+        return act, sum(acts[one.value] for one in ORDERS), ORDER_SHARE_MIN
     return act, acts[act.value], ASKED_SHARE_MIN
 
 
@@ -216,7 +220,7 @@ def _claim(reading: JudgedMessage, part: _Part, act: Act, confidence: float) -> 
         [unwrapped(unit.text[one.start : one.end]) for one in within if one.kind == kind] for kind in _KINDS
     )
     holds_from, holds_until = (None, None) if labels.attribute in UNDATED else period(text, turn.local_at)
-    attribute = _attribute_of(labels, ORDER_ATTRIBUTE_MIN if act in _ORDERS else SINGLE_VALUED_SHARE_MIN)
+    attribute = _attribute_of(labels, ORDER_ATTRIBUTE_MIN if act in ORDERS else SINGLE_VALUED_SHARE_MIN)
     category = "correction" if act is Act.CORRECT else labels.category
     return Claim(
         act=act,

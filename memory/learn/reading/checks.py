@@ -9,16 +9,15 @@ sentence means is not examined. Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from memory.language import bare_reply, is_denied
 from memory.language.dates import period
-from memory.language.restating import adds_nothing, as_typed
+from memory.language.restating import adds_nothing, as_typed, new_words
 from memory.learn.reading.answers import CONFIDENCE, LEVELS, UNITS_OF_CLAIM_MAX, VALUES_MAX, ProposedClaim
 from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
 from memory.learn.reading.replies import answered
@@ -44,6 +43,7 @@ CONTENT_CHARACTERS_MAX = 600
 _WITH_FIELDS = STORED_ACTS | {Act.FORGET}
 
 _Bounds = tuple[float | None, float | None]
+_Typed = Callable[[str], str]  # the word as the author typed it; "" if it does not occur
 
 _NUMBER = re.compile(r"\d+")
 _FULL_DATE = re.compile(r"(?<!\d)(?:\d{4}[-/.年]\d|\d{1,2}[-/.]\d{1,2}[-/.]\d{2})")
@@ -71,12 +71,8 @@ class CheckedAnswer:
     refused: int = 0
 
 
-class _UnsupportedDate(ValueError):
-    """A date that the quote does not support. The message tells the model what to correct."""
-
-
-class _InvalidClaim(ValueError):
-    """The claim is rejected. The message tells the model what to correct."""
+class _Invalid(ValueError):
+    """The claim, or a date of it, is rejected. The message tells the model what to correct."""
 
 
 def check_answer(items: Sequence[Any], transcript: Transcript, *, made_by: str) -> CheckedAnswer:
@@ -87,7 +83,7 @@ def check_answer(items: Sequence[Any], transcript: Transcript, *, made_by: str) 
     for number, item in enumerate(items, 1):
         try:
             placed, wrong = _placed(_read(item), transcript, made_by)
-        except _InvalidClaim as refused:
+        except _Invalid as refused:
             objections.append(f"claim {number}: {refused}")
             continue
         (doubtful if wrong else sound).append(placed)
@@ -124,17 +120,16 @@ def distinct_claims(found: Sequence[LocatedClaim]) -> list[Claim]:
 def _says_it_too(other: LocatedClaim, one: LocatedClaim) -> bool:
     """Whether it is the same clause again, or a part of it with no value of its own."""
     is_alike = one.claim.act is other.claim.act or {one.claim.act, other.claim.act} <= STORED_ACTS
-    if not is_alike or not (other.first <= one.first and one.last <= other.last):
-        return False
-    is_same_text = one.claim.text == other.claim.text
-    return is_same_text or set(one.claim.values) <= set(other.claim.values)
+    is_within = other.first <= one.first and one.last <= other.last
+    has_no_own = one.claim.text == other.claim.text or set(one.claim.values) <= set(other.claim.values)
+    return is_alike and is_within and has_no_own
 
 
 def _read(item: Any) -> ProposedClaim:  # noqa: ANN401 - whatever JSON can hold
     try:
         return msgspec.convert(item, ProposedClaim)
     except msgspec.ValidationError:
-        raise _InvalidClaim("a field is missing or has the wrong form") from None
+        raise _Invalid("a field is missing or has the wrong form") from None
 
 
 def _placed(proposed: ProposedClaim, transcript: Transcript, made_by: str) -> tuple[LocatedClaim, list[str]]:
@@ -143,15 +138,19 @@ def _placed(proposed: ProposedClaim, transcript: Transcript, made_by: str) -> tu
     said, start, quote = _quoted(numbers, transcript)
     clause = as_typed(proposed.clause, quote) if proposed.clause.strip() else quote
     if not clause:
-        raise _InvalidClaim('"clause" must stand in the sentences that "u" names, word for word')
+        raise _Invalid('"clause" must stand in the sentences that "u" names, word for word')
     act = _act(proposed.act)
     wrong: list[str] = []
-    written = list(dict.fromkeys(place.said.text for place in transcript.numbered_units))
-    written = written[: written.index(said.text) + 1]  # up to this message
-    words = _Words(quote, "\n".join(written), proposed.content)
-    values = _values(proposed, words, wrong)
+    written = [*transcript.earlier, *{id(one.said): one.said for one in transcript.numbered_units}.values()]
+    written = written[: written.index(said) + 1]  # up to this message
+    told = "\n".join(one.text for one in written)  # of which the model's content may put a word for a pronoun
+
+    def typed(word: str) -> str:
+        return as_typed(word, quote) or (as_typed(word, told) if as_typed(word, proposed.content) else "")
+
+    values = _values(proposed, typed, wrong)
     if wrong and not values and act in _WITH_FIELDS:
-        raise _InvalidClaim(wrong[0])  # a weak model names the wrong sentence rather than the wrong words
+        raise _Invalid(wrong[0])  # a weak model names the wrong sentence rather than the wrong words
     relation = _one_of(proposed.about, tuple(Relation), Relation.OTHER, "about", wrong)
     attribute = _one_of(proposed.attr, (NO_ATTRIBUTE, *ATTRIBUTES), NO_ATTRIBUTE, "attr", wrong)
     category = _one_of(proposed.category, CATEGORIES, "fact", "category", wrong)
@@ -165,7 +164,7 @@ def _placed(proposed: ProposedClaim, transcript: Transcript, made_by: str) -> tu
         said_at=said.turn.at,
         utc_offset=said.turn.utc_offset,
         relation=Relation(relation),
-        name=_name(proposed, relation, words, wrong),
+        name=_name(proposed, relation, typed, wrong),
         attribute=attribute,
         values=values,
         is_affirmed=not proposed.no,
@@ -179,25 +178,25 @@ def _placed(proposed: ProposedClaim, transcript: Transcript, made_by: str) -> tu
     )
     message = next(n for n, place in enumerate(transcript.numbered_units, 1) if place.said is said)
     start += quote.index(clause)
-    claim = _understandable(claim, proposed.content.strip(), said, written)
+    claim = _understandable(claim, proposed.content.strip(), said, written, wrong)
     return LocatedClaim(claim, (message, start), (message, start + len(clause))), wrong if act in _WITH_FIELDS else []
 
 
 def _quoted(numbers: Sequence[int], transcript: Transcript) -> tuple[AuthorMessage, int, str]:
-    """The message, and its text from the first unit to the last with its position. Raises `_InvalidClaim`."""
+    """The message, and its text from the first unit to the last with its position. Raises `_Invalid`."""
     if not numbers:
-        raise _InvalidClaim('"u" must name a number')
+        raise _Invalid('"u" must name a number')
     if numbers[0] < 1 or numbers[-1] > len(transcript.numbered_units):
-        raise _InvalidClaim(f'"u" must name numbers between 1 and {len(transcript.numbered_units)}')
+        raise _Invalid(f'"u" must name numbers between 1 and {len(transcript.numbered_units)}')
     places = [transcript.numbered_units[number - 1] for number in numbers]
     said, first, last = places[0].said, places[0].index, places[-1].index
     are_neighbours = [place.index for place in places] == list(range(first, first + len(places)))
     if any(place.said is not said for place in places) or not are_neighbours or len(places) > UNITS_OF_CLAIM_MAX:
-        raise _InvalidClaim('"u" must name one number, or a few neighbours in one message')
+        raise _Invalid('"u" must name one number, or a few neighbours in one message')
     start = said.units[first].start
     quote = said.text[start : said.units[last].end]
     if len(quote) > QUOTE_CHARACTERS_MAX:
-        raise _InvalidClaim('"u" names too much text for one claim')
+        raise _Invalid('"u" names too much text for one claim')
     return said, start, quote
 
 
@@ -205,7 +204,7 @@ def _act(word: str) -> Act:
     try:
         return Act(word.strip().casefold())
     except ValueError:
-        raise _InvalidClaim(f'"act" must be one of {", ".join(Act)}') from None
+        raise _Invalid(f'"act" must be one of {", ".join(Act)}') from None
 
 
 def _one_of(word: str, known: Sequence[str], other: str, name: str, wrong: list[str]) -> str:
@@ -216,102 +215,71 @@ def _one_of(word: str, known: Sequence[str], other: str, name: str, wrong: list[
     return other
 
 
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """Where names and values stand: in the quote, or, of what the model's own content puts in place of a pronoun, in
-    what the author has `written` so far.
-    """
-
-    quote: str
-    written: str
-    content: str
-
-    def typed(self, word: str) -> str:
-        """As the author typed it; "" if it stands in neither."""
-        return as_typed(word, self.quote) or (as_typed(word, self.written) if as_typed(word, self.content) else "")
-
-
-def _name(proposed: ProposedClaim, relation: str, words: _Words, wrong: list[str]) -> str:
+def _name(proposed: ProposedClaim, relation: str, typed: _Typed, wrong: list[str]) -> str:
     """As typed; "" for the author."""
-    name = proposed.name.strip()
-    if not name or relation == Relation.USER:
-        return ""
-    typed = words.typed(name)
-    if not typed:
+    name = proposed.name.strip() if relation != Relation.USER else ""
+    if name and not typed(name):
         wrong.append('"name" must stand in the sentences that "u" names')
-    return typed
+    return typed(name)
 
 
-def _values(proposed: ProposedClaim, words: _Words, wrong: list[str]) -> tuple[str, ...]:
+def _values(proposed: ProposedClaim, typed: _Typed, wrong: list[str]) -> tuple[str, ...]:
     given = proposed.values if isinstance(proposed.values, list) else [proposed.values]
-    typed = [words.typed(word) for word in (str(value).strip() for value in given[:VALUES_MAX]) if word]
-    if not all(typed):
+    found = [typed(word) for word in (str(value).strip() for value in given[:VALUES_MAX]) if word]
+    if not all(found):
         wrong.append('each of "values" must stand in the sentences that "u" names, as typed')
-    return tuple(dict.fromkeys(filter(None, typed)))
+    return tuple(dict.fromkeys(filter(None, found)))
 
 
 def _period(proposed: ProposedClaim, clause: str, quote: str, said_at: float, wrong: list[str]) -> _Bounds:
     """The period in Unix seconds: from the start of the first day to the end of the last one.
 
-    If the model gives no valid date, the date words of the clause are used where they are unambiguous.
+    A bound without a valid date of the model is what the date words of the clause say, where they are unambiguous.
     """
-    certain = period(clause, said_at)
-    words = as_typed(proposed.when, quote)
-    try:
-        began = _span(proposed.from_.strip(), quote, words, said_at, certain)
-        ended = _span(proposed.until.strip(), quote, words, said_at, certain)
-        if began and ended and ended[1] <= began[0]:
-            raise _UnsupportedDate('"until" must not lie before "from"')
-    except _UnsupportedDate as unfounded:
-        if certain == (None, None):
-            wrong.append(str(unfounded))
+    certain, when = period(clause, said_at), as_typed(proposed.when, quote)
+    named = certain[0], period(when or clause, said_at, with_end=True)[1]  # also the end of "last week"
+    found: list[float | None] = []
+    for place, word in enumerate((proposed.from_.strip(), proposed.until.strip())):
+        try:
+            span = _span(word, quote, when, said_at, named[place]) if word else None
+        except _Invalid as unfounded:
+            span = None
+            if certain == (None, None):
+                wrong.append(str(unfounded))
+        found.append(certain[place] if span is None else span[place])
+    begin, end = found
+    if begin is not None and end is not None and end <= begin:
+        wrong.append('"until" must not lie before "from"')
         return certain
-    if not (began or ended):
-        return certain
-    return (began[0] if began else None), (ended[1] if ended else None)
+    return begin, end
 
 
-def _span(word: str, quote: str, when: str, said_at: float, certain: _Bounds) -> tuple[float, float] | None:
-    """Begin and end of the day, month or year; None if none is given. Raises `_UnsupportedDate`."""
-    if not word:
-        return None
-    try:
-        numbers = [int(part) for part in word.split("-")]
-        year, month, day = [*numbers, 1, 1][:3]
-        begin = datetime(year, month, day, tzinfo=UTC)
-        span = begin.timestamp(), _end_of(begin, len(numbers)).timestamp()
-    except (ValueError, OverflowError):
-        raise _UnsupportedDate("a date must read YYYY-MM-DD, YYYY-MM or YYYY") from None
-    if len(numbers) > 3 or not _follows(numbers, span, quote, when, said_at, certain):
-        raise _UnsupportedDate('a date must follow from words of the sentences, which "when" gives as typed')
-    return span
-
-
-def _end_of(begin: datetime, precision: int) -> datetime:
-    if precision == 1:
-        return begin.replace(year=begin.year + 1)
-    if precision == 2:
-        return (begin + timedelta(days=31)).replace(day=1)
-    return begin + timedelta(days=1)
-
-
-def _follows(
-    numbers: Sequence[int], span: tuple[float, float], quote: str, when: str, said_at: float, certain: _Bounds
-) -> bool:
-    """Whether its numbers occur in the quote, or the calendar says so, or the words `when` may mean it: "国庆"."""
+def _span(word: str, quote: str, when: str, said_at: float, certain: float | None) -> tuple[float, float]:
+    """Begin and end of the day, month or year. Raises `_Invalid` unless its numbers occur in the quote, or the words
+    are `certain` of it, or the words `when` may mean it: "国庆".
+    """
+    begin, end = period(f"in {word}", said_at, with_end=True)  # also of "2024"
+    numbers = [int(number) for number in _NUMBER.findall(word)]
+    if begin is None or end is None or not numbers:
+        raise _Invalid("a date must read YYYY-MM-DD, YYYY-MM or YYYY")
     stated = {int(number) for number in _NUMBER.findall(quote)}
     has_year, rest = numbers[0] in stated, set(numbers[1:])
-    if rest <= stated and (has_year or (rest and numbers[0] % 100 in stated)):
-        return True
-    if any(bound is not None for bound in certain):
-        return any(bound is not None and span[0] <= bound <= span[1] for bound in certain)
-    if _FULL_DATE.search(quote) or not (has_year or when):
-        return False
     near = NEAR_DAYS * DAY_SECONDS
-    return has_year or (span[0] <= said_at + near and span[1] >= said_at - near)
+    if rest <= stated and (has_year or (rest and numbers[0] % 100 in stated)):
+        follows = True
+    elif certain is not None:
+        follows = begin <= certain <= end
+    else:
+        is_near = bool(when) and begin <= said_at + near and end >= said_at - near
+        follows = (has_year or is_near) and not _FULL_DATE.search(when or quote)
+    if not follows:
+        raise _Invalid('a date must follow from words of the sentences, which "when" gives as typed')
+    return begin, end
 
 
-def _understandable(claim: Claim, content: str, said: AuthorMessage, author: Sequence[str]) -> Claim:
+def _understandable(
+    claim: Claim, content: str, said: AuthorMessage, written: Sequence[AuthorMessage], wrong: list[str]
+) -> Claim:
     """The claim in the model's words, if every name, number and content word of them was said; otherwise as it is.
 
     A whole reply that the model completes takes the question along, marked as the assistant's.
@@ -321,15 +289,35 @@ def _understandable(claim: Claim, content: str, said: AuthorMessage, author: Seq
         claim = replace(claim, act=Act.STATE)  # "Yes, both of them"
     if is_reply and (bare_reply(claim.text) or claim.act not in STORED_ACTS):
         return answered(claim, said.question, said.asked_in, leans=False)
-    if not content or claim.act not in STORED_ACTS or len(content) > CONTENT_CHARACTERS_MAX:
+    if not content or claim.act not in STORED_ACTS:
         return claim
-    has_values = all(as_typed(value, content) for value in claim.values)
-    keeps_polarity = is_denied(content) == is_denied(claim.text)
-    if has_values and keeps_polarity and adds_nothing(content, author, new_words_max=0.0):
-        return replace(claim, text=content)
-    if has_values and is_reply and said.question and adds_nothing(content, [*author, said.question], new_words_max=0.0):
-        return replace(claim, text=content, question=said.question)
+    for question in ("", said.question) if is_reply and said.question else ("",):
+        if _is_said(content, claim, [*(one.text for one in written), question], question):
+            return replace(claim, text=content, question=question, told=_told(content, said, written))
     claim = replace(claim, values=tuple(value for value in claim.values if as_typed(value, claim.evidence.quote)))
     if is_reply and said.question:
         return answered(claim, said.question, said.asked_in, leans=True)
+    wrong.append('"content" must say it in words of the author, with its "values"')
     return replace(claim, leans=claim.act is Act.CORRECT)  # the model says that it cannot be understood alone
+
+
+def _is_said(content: str, claim: Claim, sources: Sequence[str], question: str) -> bool:
+    """Whether it adds nothing, has the claim's values, and denies as its sentence does: "I don't eat meat or fish"."""
+    may_deny = is_denied(claim.evidence.quote) or is_denied(question)
+    return (
+        len(content) <= CONTENT_CHARACTERS_MAX
+        and is_denied(claim.text) <= is_denied(content) <= may_deny
+        and all(as_typed(value, content) for value in claim.values)
+        and adds_nothing(content, sources, new_words_max=0.0)
+    )
+
+
+def _told(content: str, said: AuthorMessage, written: Sequence[AuthorMessage]) -> tuple[Evidence, ...]:
+    """The latest sentences of other turns with the words that the content takes along from there."""
+    missing = new_words(content, [one.text for one in written if one.turn is said.turn])
+    found: list[Evidence] = []
+    others = [(one.turn.id, unit) for one in written if one.turn is not said.turn for unit in one.units if unit.is_own]
+    for turn_id, unit in reversed(others if missing else []):
+        if told := missing - new_words(content, [unit.text]):
+            found, missing = [*found, Evidence(unit.text, turn_id)], missing - told
+    return tuple(found)

@@ -32,10 +32,11 @@ T = TypeVar("T")
 
 
 class ExpectedClaim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The quote of some claim has to contain `says`, with one of these acts; other fields only where given."""
+    """The clause of some claim has to contain `says`, not `without`, with one of these acts; others where given."""
 
     says: str
     act: tuple[Act, ...]
+    without: str = ""
     attr: tuple[str, ...] = ()
     about: tuple[str, ...] = ()
     from_: str = msgspec.field(name="from", default="")
@@ -135,7 +136,8 @@ def marked(chat: ExamChat, claims: Sequence[Claim]) -> ExamScore:
 
 
 def _meets(claim: Claim, must: ExpectedClaim) -> bool:
-    if must.says not in claim.evidence.words or claim.act not in must.act:
+    words = claim.evidence.words
+    if must.says not in words or claim.act not in must.act or (must.without and must.without in words):
         return False
     if must.attr and claim.attribute not in must.attr:
         return False

@@ -6,11 +6,11 @@ from typing import Literal, TypeAlias, get_args
 
 from memory.model.claims import ATTRIBUTES, Act, Relation
 from memory.model.memories import CATEGORIES, NO_ATTRIBUTE
-from memory.ports import FrameKind
+from memory.ports import FrameKind, OrderReach
 
 TokenKind: TypeAlias = Literal["plain", "value", "name", "secret"]
 
-HEADS = ("act", "attribute", "relation", "category", "sides", "pair", "token", "clause", "leans", "frame", "asks")
+HEADS = tuple("act attribute relation category sides pair token clause leans frame asks reach".split())
 ACTS = ("none", *(act.value for act in Act))
 ATTRIBUTE_NAMES = (NO_ATTRIBUTE, *ATTRIBUTES)
 RELATION_NAMES = tuple(relation.value for relation in Relation)
@@ -19,6 +19,7 @@ PAIR_RELATIONS = ("same", "replaces", "unrelated")
 TOKEN_KINDS: tuple[TokenKind, ...] = get_args(TokenKind)
 FRAMES = ("plain", *(kind.value for kind in FrameKind))
 ASKS = ("states", "orders", "asks")  # what a question does: the last only asks
+REACHES = tuple(reach for reach in OrderReach if reach is not OrderReach.MESSAGE)  # of an order to forget
 CLAUSE_MARKS = ("outside", "begin", "inside")  # of each token: does it belong to the clause that says a fact?
 CLAUSE_WEIGHTS = (0.5, 2.0, 1.0)  # of these in training; what reads their shares takes them out again
 

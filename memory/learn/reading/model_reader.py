@@ -132,9 +132,11 @@ class ModelReader:
         schema = claims_schema(len(part.numbered_units))
         again = await self._again(messages, echo, told, schema, CLAIMS, has_other=is_left)
         second = self._checked(again, part)
-        if second.objections or again is None:
-            self._count("claim", max(1, second.refused))
-        kept = merge_second_answer(first, second) if answer is not None else [*second.sound, *second.doubtful]
+        kept, lost = [*second.sound, *second.doubtful], second.refused
+        if answer is not None:
+            kept = merge_second_answer(first, second)
+            lost = first.refused - (len(kept) - len(first.sound) - len(first.doubtful))
+        self._count("claim", lost)
         if not kept and (again is None or again.items):
             raise Unusable("model", UNUSABLE)
         return kept

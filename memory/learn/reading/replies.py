@@ -38,7 +38,8 @@ def answered(claim: Claim, question: str, asked_in: str, *, leans: bool) -> Clai
     if not leans:
         return claim
     asked = _asking_clause(question)
-    return replace(claim, text=f"{asked} {claim.text}", question=asked)
+    told = (Evidence(question, asked_in, Role.ASSISTANT),)
+    return replace(claim, text=f"{asked} {claim.text}", question=asked, told=told)
 
 
 def _asking_clause(question: str) -> str:

@@ -6,19 +6,20 @@ It keeps what users say about themselves, verbatim, a memory for each fact, in t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
 from math import log
 from threading import Lock
 from typing import Protocol, TypeAlias
 
-from memory.learn.reading.assembly import JudgedMessage, claims_of
+from memory.learn.reading.assembly import JudgedMessage, claims_of, last_standing
 from memory.learn.reading.judgements import Judgement, with_leaning
 from memory.learn.reading.labels import PAIR_RELATIONS
 from memory.learn.reading.replies import question_of
 from memory.learn.reading.units import Unit, own_messages, units_of
-from memory.model import Claim, Turn, Vector
-from memory.ports import FrameKind, FrameMark, PairRelation, PairVerdict, StatementPair
+from memory.model import Claim, Evidence, Turn, Vector
+from memory.ports import FrameKind, FrameMark, OrderReach, PairRelation, PairVerdict, StatementPair
 from memory.runtime.recent import Recent
 from memory.secrets.plain_text import PLACEHOLDER
 
@@ -33,6 +34,7 @@ STAND_IN = "42"  # replaces a secret in the encoder's input
 LIKENESS_WEIGHT, AS_SURE, SHARE_LEAST = 10.0, 0.5, 1e-6
 NEIGHBOUR_CONFIDENCE = 0.5
 UNRELATED_AT_MOST = 0.7  # below what keeps two values apart: "unrelated" is also predicted for changes in other words
+NAMING, REACH_SHARE_MIN = (OrderReach.TOPIC, OrderReach.WHOLE), 0.8  # of any other: taken wrongly it costs most
 GOES_ON = (",", "，", "、", "،")
 FRAME_UNITS_MAX = 8  # of a message: frames are set at its beginning, or at its end
 RECENT_MESSAGES_MAX = 4_096  # some 200 bytes each
@@ -51,6 +53,9 @@ class StatementEncoder(Protocol):
 
     def leaning(self, texts: Sequence[str]) -> list[float]:
         """How likely each text cannot be understood alone, 0..1."""
+
+    def reaches(self, orders: Sequence[str]) -> list[Mapping[OrderReach, float]]:
+        """How likely each order has each reach, 0..1."""
 
     def relate(self, pairs: Sequence[tuple[str, str]]) -> Vector:
         """Probabilities of `PAIR_RELATIONS` for each pair (older, newer), shape `(len(pairs), 3)`."""
@@ -71,6 +76,14 @@ class TrainedReader:
     async def frames(self, turns: Sequence[Turn]) -> list[FrameMark]:
         return await asyncio.to_thread(self._frames, turns)
 
+    async def reaches(self, orders: Sequence[str]) -> list[OrderReach]:
+        found = await asyncio.to_thread(self._encoder.reaches, orders)
+        likely = [max(shares, key=lambda one: shares[one]) for shares in found]
+        return [
+            reach if reach in NAMING or shares[reach] >= REACH_SHARE_MIN else OrderReach.TOPIC
+            for reach, shares in zip(likely, found, strict=True)
+        ]
+
     async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
         asked = list(map(_compared, pairs))
         distinct = list(dict.fromkeys(asked))
@@ -81,21 +94,35 @@ class TrainedReader:
         }
         sure = [_sureness(known[texts], pair.likeness) for texts, pair in zip(asked, pairs, strict=True)]
         best: dict[str, float] = {}
-        for (_, newer), share in zip(asked, sure, strict=True):
-            best[newer] = max(best.get(newer, share), share)
+        for pair, share in zip(pairs, sure, strict=True):  # each fact of a sentence may replace one of its own
+            best[pair.newer] = max(best.get(pair.newer, share), share)
         return [
-            _verdict(known[texts], is_surest=pair.likeness is None or share >= best[texts[1]] - AS_SURE)
+            _verdict(known[texts], is_surest=pair.likeness is None or share >= best[pair.newer] - AS_SURE)
             for texts, pair, share in zip(asked, pairs, sure, strict=True)
         ]
 
     def _read(self, turns: Sequence[Turn], context: Sequence[Turn]) -> list[Claim]:
         found: list[Claim] = []
+        before = partial(self._last_standing, context)
         for turn, _, message, previous in _messages(turns, context[-1] if context else None):
-            units, judgements = self._judged(message, previous)
-            self._remember(_key(message, previous), _frames_of(units, judgements))
-            alone = with_leaning(_texts(units), judgements, self._encoder.leaning)
-            found += claims_of(JudgedMessage(message, units, alone, turn, previous, self.name, self._encoder.leaning))
+            reading = self._reading(turn, message, previous, before)
+            found += claims_of(reading)
+            before = partial(last_standing, reading)
         return found
+
+    def _reading(
+        self, turn: Turn, message: str, previous: Turn | None, before: Callable[[], Evidence | None]
+    ) -> JudgedMessage:
+        units, judgements = self._judged(message, previous)
+        self._remember(_key(message, previous), _frames_of(units, judgements))
+        alone = with_leaning(_texts(units), judgements, self._encoder.leaning)
+        return JudgedMessage(message, units, alone, turn, previous, self.name, self._encoder.leaning, before)
+
+    def _last_standing(self, context: Sequence[Turn]) -> Evidence | None:
+        """Of the last message before those that are read."""
+        for turn, _, message, previous in list(_messages(context[-1:], None))[-1:]:
+            return last_standing(self._reading(turn, message, previous, lambda: None))
+        return None
 
     def _frames(self, turns: Sequence[Turn]) -> list[FrameMark]:
         found: list[FrameMark] = []

@@ -13,10 +13,7 @@ from memory.language import (
     asked_words,
     bare_reply,
     is_denied,
-    is_limited,
     language_of,
-    names_everything,
-    names_previous,
     wants_several,
 )
 from memory.language.calendar_items import CalendarItem, ItemKind, entries_of
@@ -40,14 +37,11 @@ FOLDER = Path(memory.language.__file__).parent
 READERS: dict[str, Callable[[str], object]] = {  # of each section, in whichever file it stands
     "negators": is_denied,
     "several": wants_several,
-    "everything": names_everything,
-    "previous": names_previous,
-    "limits": is_limited,
     "replies": bare_reply,
     "forgetting": lambda text: tuple(sorted(asked_words(text))),  # its topic
     "phrases": is_pleasantry,
 }
-IN_ONE_LANGUAGE = ("negators", "several", "everything", "previous", "limits")
+IN_ONE_LANGUAGE = ("negators", "several")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -61,15 +55,12 @@ def test_a_section_keeps_its_own_examples(language: str, section: str) -> None:
         assert {language_of(text) for text in expected} == {language}
 
 
-def examples_of(section: object) -> int:
-    return len(getattr(section, "examples", ())) if isinstance(section, msgspec.Struct) else 1
-
-
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_section_that_decides_something_has_examples(language: str) -> None:
     own = (words(language), pleasantries(language))
     sections = [getattr(part, name) for part in own for name in part.__struct_fields__]
-    assert all(examples_of(s) for s in [*sections, calendar(language)])
+    deciding = [one for one in [*sections, calendar(language)] if isinstance(one, msgspec.Struct)]
+    assert all(getattr(one, "examples", ()) for one in deciding)
 
 
 def lists_in(value: object) -> Iterator[tuple[str, ...]]:
@@ -103,8 +94,7 @@ def tokens_of(phrases: Iterable[str]) -> set[tuple[str, ...]]:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_phrase_is_both_meant_and_unmeant(language: str) -> None:
     own = words(language)
-    for section in (own.negators, own.everything, own.limits):
-        assert not tokens_of(section.words) & tokens_of(section.unmeant)
+    assert not tokens_of(own.negators.words) & tokens_of(own.negators.unmeant)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -123,10 +113,6 @@ def test_no_folder_is_left_unread() -> None:
     assert all({path.name for path in (FOLDER / one).iterdir()} == files for one in LANGUAGES)
 
 
-def text_of(name: str) -> str:
-    return (FOLDER / name).read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize(
     ("name", "shape", "old", "new", "expected"),
     [
@@ -138,10 +124,8 @@ def text_of(name: str) -> str:
         ("de/pleasantries.toml", Pleasantries, "{bald}", "{bald", "expected '}' before end of string"),
     ],
 )
-def test_a_malformed_file_is_named_with_what_is_wrong(
-    name: str, shape: type[Words], old: str, new: str, expected: str
-) -> None:
-    text = text_of(name)
+def test_what_is_wrong_in_a_file_is_told(name: str, shape: type[Words], old: str, new: str, expected: str) -> None:
+    text = (FOLDER / name).read_text(encoding="utf-8")
     assert old in text
     with pytest.raises(MalformedLanguage) as raised:
         parsed(name, text.replace(old, new, 1), shape)

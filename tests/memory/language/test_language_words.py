@@ -15,17 +15,14 @@ from memory.language import (
     content_words,
     function_words,
     is_denied,
-    is_limited,
     language_of,
     month_names,
-    names_everything,
-    names_previous,
 )
 from memory.language.calendar_items import ItemKind, calendar_items, numeric_date
 from memory.language.dates import period
 from memory.language.loader import LANGUAGES, calendar
 from memory.language.phrases import TEXT_CHARACTERS_MAX, PhraseTable, cached_by_text, tokenize
-from memory.language.restating import has_code_of, says_any, whole_word_positions, wording_of
+from memory.language.restating import adds_nothing, has_code_of, says_any, whole_word_positions, wording_of
 from memory.language.small_talk import PLEASANTRY_CHARACTERS_MAX, fill_slots, is_pleasantry
 
 
@@ -61,10 +58,6 @@ def test_an_accent_that_makes_another_word_is_not_left_out() -> None:
     assert table.labels(tokenize("El coche vive en Lima.").tokens) == set()
 
 
-def test_traditional_characters_are_read_as_simplified_ones() -> None:
-    assert is_denied("我沒有孩子")
-
-
 def test_the_longest_phrase_counts() -> None:
     table = PhraseTable([("sister", "sibling"), ("sister-in-law", "relative")], unmeant=["sister company"])
     assert table.labels(tokenize("my sister in law").tokens) == {"relative"}
@@ -79,20 +72,12 @@ def test_an_opening_no_denies_what_was_said_before_and_not_what_follows() -> Non
     assert not is_denied("No, that's wrong, I live in Leeds.")
     assert is_denied("No, I don't live in Leeds.")
     assert is_denied("No.")
+    assert is_denied("我沒有孩子"), "traditional characters are read as simplified ones"
 
 
-def test_everything_of_something_still_names_it() -> None:
-    assert names_everything("Forget everything about Berlin.")
+def test_a_request_is_without_the_words_of_asking() -> None:
     assert asked_words("Forget everything about Berlin.") == {"berlin"}
     assert asked_words("Forget everything.") == set()
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["Forget everything you just said.", "Forget it all", "Vergiss das alles.", "Borra todo eso.", "你说的全部忘掉"],
-)
-def test_all_of_what_was_just_said_is_not_everything(text: str) -> None:
-    assert not names_everything(text)
 
 
 @pytest.mark.parametrize(
@@ -120,8 +105,7 @@ def test_any_text_is_read(text: str) -> None:
     assert bare_reply(text) in ("yes", "no", "")
     assert asked_words(text) is not None
     assert content_words(text) == content_words(text)
-    for asks in (is_denied, is_limited, names_everything, names_previous):
-        asks(text)
+    is_denied(text)
 
 
 @pytest.mark.parametrize(
@@ -223,15 +207,11 @@ def test_no_message_takes_more_than_one_look_at_each_word(text: str) -> None:
 
 # The world time of a statement's own date words
 
-WEDNESDAY = "2025-03-12"
 
-
-def stamp(day: str) -> float:
-    return datetime.fromisoformat(day).replace(hour=12, tzinfo=UTC).timestamp()
-
-
-def meant(text: str, said: str = WEDNESDAY) -> tuple[str, str]:
-    holds_from, holds_until = period(text, stamp(said))
+def meant(text: str, said: str = "2025-03-12") -> tuple[str, str]:
+    """Said at noon; unless told otherwise, on a Wednesday."""
+    said_at = datetime.fromisoformat(said).replace(hour=12, tzinfo=UTC).timestamp()
+    holds_from, holds_until = period(text, said_at)
     return day_of(holds_from), day_of(holds_until)
 
 
@@ -295,9 +275,7 @@ def test_what_is_not_certainly_a_day_is_no_date(text: str) -> None:
         ("12-05-2025", "either", None),
     ],
 )  # fmt: skip
-def test_a_date_in_digits_counts_where_it_means_one_day(
-    text: str, order: str, day: tuple[int, int, int] | None
-) -> None:
+def test_a_date_in_digits_counts_if_it_means_one_day(text: str, order: str, day: tuple[int, int, int] | None) -> None:
     item = numeric_date(text.lower(), order)
     assert (item.day if item else None) == day
 
@@ -326,3 +304,23 @@ def test_any_row_of_calendar_words_is_read_and_ends_after_it_begins(row: list[st
 @pytest.mark.parametrize("text", ["until 31 December", "until next year", "since yesterday", "from 3 May until 10 May"])
 def test_at_the_ends_of_the_calendar_nothing_is_certain_and_nothing_fails(text: str, said_at: float) -> None:
     assert all(end is None or end < 253402300800.0 for end in period(text, said_at))
+
+
+@pytest.mark.parametrize(
+    ("text", "content", "is_kept"),
+    [
+        ("妹がいます。アナは看護師です。病院で働いています。", "妹のアナは看護師として働いています", True),
+        ("妹がいます。アナは看護師です。病院で働いています。", "妹のアナは医師として働いています", False),
+        ("땅콩하고 새우 알레르기가 있어요.", "저는 땅콩 알레르기가 있어요", True),
+        ("땅콩하고 새우 알레르기가 있어요.", "저는 고양이를 키워요", False),
+        ("Мой сын Пётр пошёл в школу. Ему шесть.", "Петру шесть", True),
+        ("Мой сын Пётр пошёл в школу. Ему шесть.", "Мария врач", False),
+        ("Byłem z Janem w parku. Ma już sześć lat.", "Jan ma sześć lat", True),
+        ("Végétarien et intolérant au lactose.", "Je suis intolérant au lactose", True),
+        ("Végétarien et intolérant au lactose.", "Leo est intolérant au lactose", False),
+        ("I moved to Australia with 15 hens.", "I moved to Austria", False),
+        ("I moved to Australia with 15 hens.", "I have 5 hens", False),
+    ],
+)
+def test_forms_of_words_in_many_languages_are_not_new(text: str, content: str, *, is_kept: bool) -> None:
+    assert adds_nothing(content, [text], new_words_max=0.0) is is_kept

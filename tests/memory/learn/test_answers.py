@@ -11,14 +11,8 @@ from note_lookup import notes_of
 from turn_logs import START, Process
 
 from memory.learn.worker import WorkerSettings
-from memory.model import Change, ChangeKind, Evidence, MemoryStatus, PastNote, Role, Scope, Turn
-from memory.model.raw_words import (
-    ANSWERED,
-    PASSAGE_CHARACTERS_MAX,
-    answer_rows_of,
-    embedded_text,
-    raw_row_ids,
-)
+from memory.model import Change, ChangeKind, Evidence, Memory, MemoryStatus, PastNote, Role, Scope, Turn
+from memory.model.raw_words import ANSWERED, PASSAGE_CHARACTERS_MAX, answer_rows_of, embedded_text, raw_row_ids
 from memory.ports import MemoryFilter
 from memory.service.requests import ListedContent
 
@@ -27,9 +21,13 @@ ANSWER = "Try Trattoria Sole near the station.\nIt closes at ten."
 ULM = "I live in Ulm."
 
 
-async def answers(bench: Bench, user: str = "ann") -> list[str]:
-    rows = await bench.store.load(MemoryFilter(user, status=MemoryStatus.RAW, source=ANSWERED), limit=99)
-    return sorted(row.memory.content for row in rows)
+async def answer_rows(bench: Bench) -> list[Memory]:
+    rows = await bench.store.load(MemoryFilter("ann", status=MemoryStatus.RAW, source=ANSWERED), limit=99)
+    return [row.memory for row in rows]
+
+
+async def answers(bench: Bench) -> list[str]:
+    return sorted(row.content for row in await answer_rows(bench))
 
 
 async def learn(bench: Bench, process: Process, said: str, answer: str) -> Turn:
@@ -40,8 +38,7 @@ async def learn(bench: Bench, process: Process, said: str, answer: str) -> Turn:
 
 async def noted(bench: Bench, process: Process) -> None:
     """A note of a chat that holds all answers."""
-    rows = await bench.store.load(MemoryFilter("ann", status=MemoryStatus.RAW), limit=99)
-    note = PastNote("a note", tuple(row.memory.id for row in rows), 9)
+    note = PastNote("a note", tuple(row.id for row in await answer_rows(bench)), 9)
     await process.notes.keep("ann", "chat", note, made_at=START)
 
 
@@ -65,16 +62,18 @@ async def test_passages_that_hide_text_are_left_out_of_an_answer(bench: Bench, p
     assert len(await answers(bench)) == 1
 
 
-async def test_without_the_setting_no_answer_is_stored(bench: Bench, process: Process) -> None:
+async def test_without_the_setting_and_of_whoever_opted_out_no_answer_is_stored(bench: Bench, process: Process) -> None:
     await bench.tell(process, "Where can we eat?", answer=ANSWER)
     await bench.worker(process, settings=WorkerSettings(words_of=frozenset({Role.USER}))).work_off()
+    assert await answers(bench) == []
+    await process.opt_outs.set("ann", at=START)
+    await learn(bench, process, "Where can we eat?", ANSWER)
     assert await answers(bench) == []
 
 
 async def in_passages(bench: Bench) -> None:
     """The answers as the release before stored them: each passage in a row, which quotes the assistant."""
-    rows = await bench.store.load(MemoryFilter("ann", status=MemoryStatus.RAW, source=ANSWERED), limit=99)
-    for row in (one.memory for one in rows):
+    for row in await answer_rows(bench):
         turn_id = row.evidence[0].turn_id
         ids = raw_row_ids("ann", turn_id)[-2:]
         parts = zip(ids, (row.content[:3], row.content[3:]), strict=True)
@@ -132,10 +131,4 @@ async def test_a_fact_is_looked_for_in_each_passage_of_an_answer(bench: Bench, p
 async def test_a_request_to_forget_reaches_earlier_answers(bench: Bench, process: Process, asked: str) -> None:
     await learn(bench, process, "Where can we eat?", ANSWER)
     await learn(bench, process, asked, "Done, Trattoria Sole is forgotten.")
-    assert await answers(bench) == []
-
-
-async def test_of_whoever_opted_out_no_answer_is_stored(bench: Bench, process: Process) -> None:
-    await process.opt_outs.set("ann", at=START)
-    await learn(bench, process, "Where can we eat?", ANSWER)
     assert await answers(bench) == []

@@ -1,18 +1,16 @@
-"""A worker withdraws what an abandoned branch taught, once, and whole, whatever interrupts it.
-
-A turn that was filled in teaches what was said when it was said: it neither replaces nor forgets what came since.
-"""
+"""A worker withdraws what an abandoned branch taught, and learns what was missed as of when it was said."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from contextlib import suppress
 
 import pytest
 from learning_parts import Bench, Faults, Killed
 from note_lookup import notes_of
 from suspensions import EVERY, crash_points
-from turn_logs import START, Process, a_turn
+from turn_logs import START, Process, a_turn, leased
 
 from memory.errors import Unavailable
 from memory.model import (
@@ -24,6 +22,7 @@ from memory.model import (
     ProfileLine,
     SentConversation,
     SentExchange,
+    Turn,
     TurnStatus,
 )
 from memory.service.turn_changes import BACK_OFF_SECONDS_MAX
@@ -75,25 +74,22 @@ async def test_a_withdrawn_memory_leaves_notes_and_profile_at_once(bench: Bench,
     assert list(await notes_of(process.notes, "ann", list(by_content))) == ["I like tea"]
 
 
-async def test_an_abandoned_turn_explains_no_question_of_a_chain(bench: Bench, process: Process) -> None:
-    await say(process, "t0", "I like tea")
-    await say(process, "t1", "I like tea", "I like milk", at=1)
-    turns = {turn.id: turn async for turn in process.log.turns("ann")}
-    await process.log.chains.keep("ann", ("resp_1",), ChainLink(turns["t1"].scope.session_id, "t1"), at=START)
-    before = [turn.id for turn in await process.log.chains.said_before(turns["t1"].scope, "resp_1", limit=9)]
-    await say(process, "t2", "I like tea", "I like juice", at=2)
-    after = [turn.id for turn in await process.log.chains.said_before(turns["t1"].scope, "resp_1", limit=9)]
-    assert (before, after) == (["t0", "t1"], ["t0"])
-
-
-async def test_an_abandoned_turn_is_no_context_of_later_ones(bench: Bench, process: Process) -> None:
+async def test_an_abandoned_turn_explains_no_question_of_a_chain_and_is_no_context(
+    bench: Bench, process: Process
+) -> None:
     await say(process, "t0", "I like tea")
     await say(process, "t1", "I like tea", "Do you?", at=1)
     await bench.worker(process).work_off()
+    scope = next(turn.scope for turn in [turn async for turn in process.log.turns("ann")] if turn.id == "t1")
+    await process.log.chains.keep("ann", ("resp_1",), ChainLink(scope.session_id, "t1"), at=START)
+    assert ids_of(await process.log.chains.said_before(scope, "resp_1", limit=9)) == ["t0", "t1"]
     await say(process, "t2", "I like tea", "I like juice", at=2)
-    lease = await process.log.lease(now=START + 100, seconds=30, due=bench.worker(process).settings.due)
-    assert lease is not None
-    assert [turn.id for turn in await process.log.context(lease, limit=5)] == ["t0"]
+    assert ids_of(await process.log.chains.said_before(scope, "resp_1", limit=9)) == ["t0"]
+    assert ids_of(await process.log.context(await leased(process.log, START + 100), limit=5)) == ["t0"]
+
+
+def ids_of(turns: Sequence[Turn]) -> list[str]:
+    return [turn.id for turn in turns]
 
 
 @pytest.mark.parametrize("every", EVERY)
@@ -111,9 +107,8 @@ async def test_killed_at_any_call_it_ends_the_same(bench: Bench, every: int, *, 
             await process.log.recover()
             await bench.worker(process).work_off()
             assert await process.log.trees.next_shift() is None
-        memories = await bench.memories(user, status=MemoryStatus.ACTIVE)
-        assert sorted(memory.content for memory in memories) == ["I like juice", "My home is Berlin"], number
-        assert all(len(memory.evidence) == 1 for memory in memories)
+        assert await bench.active(user) == ["I like juice", "My home is Berlin"], number
+        assert all(len(one.evidence) == 1 for one in await bench.memories(user, status=MemoryStatus.ACTIVE))
         if len(faults.calls) < number:
             break
     assert number > CALLS_MIN
@@ -165,40 +160,36 @@ async def test_erasing_everything_reaches_branches_and_nothing_comes_back(bench:
     assert await bench.contents() == ["I like milk"]
 
 
-async def test_forgetting_a_turn_of_an_abandoned_branch_leaves_nothing_to_come_back(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        await branch(bench, process, "ann")
-        await bench.worker(process).work_off()
-        assert len((await bench.erasure(process).source("ann", "ann1")).forgotten) == 1
-        await say(process, "t9", "My home is Berlin", "My home is Paris", "I like milk", at=9)
-        await bench.worker(process).work_off()
-        assert await bench.contents() == ["I like juice", "I like milk", "My home is Berlin"]
-        assert await bench.active() == ["I like milk", "My home is Berlin"]
+async def test_forgetting_a_turn_of_an_abandoned_branch_lets_none_come_back(bench: Bench, process: Process) -> None:
+    await branch(bench, process, "ann")
+    await bench.worker(process).work_off()
+    assert len((await bench.erasure(process).source("ann", "ann1")).forgotten) == 1
+    await say(process, "t9", "My home is Berlin", "My home is Paris", "I like milk", at=9)
+    await bench.worker(process).work_off()
+    assert await bench.contents() == ["I like juice", "I like milk", "My home is Berlin"]
+    assert await bench.active() == ["I like milk", "My home is Berlin"]
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_of_a_value_that_changes_the_one_said_last_on_the_path_is_valid(bench: Bench, seed: int) -> None:
+async def test_of_a_value_the_one_said_last_on_the_path_is_valid(bench: Bench, process: Process, seed: int) -> None:
     """Random trees of moves from home to home; learnt now and then, hence also several shifts at a time."""
     chance = random.Random(seed)
-    async with bench.deployment.start() as process:
-        worker = bench.worker(process)
-        for user in (f"u{seed}-{number}" for number in range(4)):
-            paths: list[list[str]] = []
-            for number in range(12):
-                above = [] if not paths else chance.choice(paths) if chance.random() < 0.5 else paths[-1]
-                paths.append([*above, f"My home is {user}city{number}"])
-                await say(process, f"{user}-{number}", *paths[-1], user=user, at=number)
-                if chance.random() < 0.6:
-                    await worker.work_off()
-            await worker.work_off()
-            rows = await bench.memories(user)
-            assert [row.content for row in rows if row.status is MemoryStatus.ACTIVE] == [paths[-1][-1]]
-            by_id = {row.id: row for row in rows}
-            history = [row.content for row in rows if row.status is MemoryStatus.SUPERSEDED]
-            assert sorted(history) == sorted(paths[-1][:-1])
-            assert all(
-                by_id[row.superseded_by].status is not MemoryStatus.ARCHIVED for row in rows if row.superseded_by
-            )
+    worker = bench.worker(process)
+    for user in (f"u{seed}-{number}" for number in range(4)):
+        paths: list[list[str]] = []
+        for number in range(12):
+            above = [] if not paths else chance.choice(paths) if chance.random() < 0.5 else paths[-1]
+            paths.append([*above, f"My home is {user}city{number}"])
+            await say(process, f"{user}-{number}", *paths[-1], user=user, at=number)
+            if chance.random() < 0.6:
+                await worker.work_off()
+        await worker.work_off()
+        rows = await bench.memories(user)
+        assert [row.content for row in rows if row.status is MemoryStatus.ACTIVE] == [paths[-1][-1]]
+        by_id = {row.id: row for row in rows}
+        history = [row.content for row in rows if row.status is MemoryStatus.SUPERSEDED]
+        assert sorted(history) == sorted(paths[-1][:-1])
+        assert all(by_id[row.superseded_by].status is not MemoryStatus.ARCHIVED for row in rows if row.superseded_by)
 
 
 # Turns that were filled in
@@ -234,15 +225,14 @@ async def test_a_missed_value_replaces_what_was_said_before_and_nothing_that_was
 
 
 @pytest.mark.parametrize("order", ["Forget that I like beer", "Forget everything you know about me"])
-async def test_a_missed_request_to_forget_deletes_nothing(bench: Bench, process: Process, order: str) -> None:
+async def test_a_missed_request_deletes_nothing_and_withholds_what_was_missed_before_it(
+    bench: Bench, process: Process, order: str
+) -> None:
     missed, later = ("My home is Rome", order, "I like tea"), ("I like beer", "I like gin")
     known = await known_after(bench, process, ("I like beer",), ("My home is Rome",), missed, later)
     assert known == ["I like beer", "I like gin", "I like tea", "My home is Rome"]
-
-
-async def test_a_missed_request_withholds_what_was_missed_before_it(bench: Bench, process: Process) -> None:
-    missed = ("I like tea", "I like beer", "Forget that I like beer", "I like milk")
-    assert await known_after(bench, process, ("I like tea",), missed) == ["I like milk", "I like tea"]
+    withheld = ("I like rum", "I like ale", "Forget that I like ale", "I like milk")
+    assert await known_after(bench, process, ("I like rum",), withheld) == sorted([*known, "I like milk", "I like rum"])
 
 
 async def test_what_the_user_has_asked_to_forget_since_does_not_come_back(bench: Bench, process: Process) -> None:

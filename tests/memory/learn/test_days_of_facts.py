@@ -34,7 +34,7 @@ def day(text: str) -> float:
 )
 def test_the_days_that_words_mean_stand_behind_them(text: str, days: str) -> None:
     holds_from, holds_until = period(text, SAID_AT)
-    read = dated(replace(claim(text, said_at=SAID_AT), holds_from=holds_from, holds_until=holds_until))
+    read = dated(claim(text, said_at=SAID_AT, holds_from=holds_from, holds_until=holds_until))
     assert read.text == f"{text} ({days})"
     assert without_days(read.text) == text
     assert read.evidence.quote == text

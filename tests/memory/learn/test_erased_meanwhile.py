@@ -1,12 +1,10 @@
-"""A user is erased while the worker learns, at every await of it, or opts out: nothing of the user comes back.
-
-Of who has opted out nothing is stored, whenever they did; what they asked to forget is still forgotten.
-"""
+"""A user is erased while the worker learns, at every await of it, or opts out: nothing of the user comes back."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,21 +47,15 @@ class ErasedAt(Faults):
         await super().strike(name, is_after=is_after)
 
 
-def erasures(bench: Bench, process: Process) -> UserErasures:
+async def erased(bench: Bench, process: Process) -> None:
+    bench.deployment.clock.now += 1
     bank = memory_bank(bench.store, process.ledger, bench.embedder)
     intake = Intake(bench.deployment.clock, lambda: "e1", str, counted_tokens())
     parts = ServiceParts(bank, process.log, process.stores, intake)
-    return UserErasures(parts, SharedProjects(parts))
-
-
-async def erased(bench: Bench, process: Process) -> None:
-    bench.deployment.clock.now += 1
     for _ in range(TRIES_MAX):
-        try:
-            await erasures(bench, process).everything(USER)
-        except (Conflict, Unavailable):  # whoever calls repeats it
-            continue
-        return
+        with suppress(Conflict, Unavailable):  # whoever calls repeats it
+            await UserErasures(parts, SharedProjects(parts)).everything(USER)
+            return
     raise AssertionError("the user's lock was never free")
 
 
@@ -98,35 +90,31 @@ async def test_whoever_is_erased_while_the_worker_learns_does_not_come_back(tmp_
     assert at > 50  # the worker waits often enough for this to say something
 
 
-async def test_turns_that_waited_are_not_learnt_and_later_ones_are(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        await bench.tell(process, "I live in Ulm.")
-        await process.opt_outs.set("ann", at=START)
-        await bench.learn(process, "I live in Bonn.", user="bob")
-        assert await bench.contents() == []
-        assert await bench.contents("bob") == ["I live in Bonn."]
-        await process.opt_outs.clear("ann")
-        await bench.learn(process, "I like tea.")
-        assert await bench.contents() == ["I like tea."]
+async def test_turns_that_waited_are_not_learnt_and_later_ones_are(bench: Bench, process: Process) -> None:
+    await bench.tell(process, "I live in Ulm.")
+    await process.opt_outs.set("ann", at=START)
+    await bench.learn(process, "I live in Bonn.", user="bob")
+    assert await bench.contents() == []
+    assert await bench.contents("bob") == ["I live in Bonn."]
+    await process.opt_outs.clear("ann")
+    await bench.learn(process, "I like tea.")
+    assert await bench.contents() == ["I like tea."]
 
 
-async def test_what_the_user_asked_to_forget_is_forgotten_all_the_same(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        await bench.learn(process, "I live in Ulm.")
-        await bench.tell(process, "Please forget where I live. I like tea.")
-        await process.opt_outs.set("ann", at=START)
-        await bench.worker(process).work_off()
+async def test_what_the_user_asked_to_forget_is_forgotten_all_the_same(bench: Bench, process: Process) -> None:
+    await bench.learn(process, "I live in Ulm.")
+    await process.opt_outs.set("ann", at=START)
+    await bench.learn(process, "Please forget where I live. I like tea.")
     assert await bench.contents() == []
 
 
-async def test_a_stored_plan_is_not_applied_after_the_opt_out(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        await bench.tell(process, "I live in Ulm.")
-        with pytest.raises(Killed):
-            await bench.worker(process, faults=Faults(name="apply", error=Killed())).work_off()
-        await process.opt_outs.set("ann", at=START)
-        bench.deployment.clock.now += 60
-        await bench.worker(process).work_off()
+async def test_a_stored_plan_is_not_applied_after_the_opt_out(bench: Bench, process: Process) -> None:
+    await bench.tell(process, "I live in Ulm.")
+    with pytest.raises(Killed):
+        await bench.worker(process, faults=Faults(name="apply", error=Killed())).work_off()
+    await process.opt_outs.set("ann", at=START)
+    bench.deployment.clock.now += 60
+    await bench.worker(process).work_off()
     assert await bench.contents() == []
 
 
@@ -149,17 +137,16 @@ class OptsOutMeanwhile(Faults):
 
 
 @pytest.mark.parametrize("before", ["lock", "apply"])
-async def test_once_an_opt_out_has_returned_nothing_more_is_written(bench: Bench, before: str) -> None:
+async def test_once_an_opt_out_has_returned_nothing_is_written(bench: Bench, process: Process, before: str) -> None:
     """What is being written at that moment is either complete on return, or is never written."""
-    async with bench.deployment.start() as process:
-        service = OptOutService(opt_outs=process.opt_outs, ledger=process.ledger, clock=bench.deployment.clock)
-        await bench.tell(process, "I live in Ulm.")
-        faults = OptsOutMeanwhile(service, before)
-        working = asyncio.get_running_loop().create_task(bench.worker(process, faults=faults).work_off())
-        while faults.opting is None:
-            await asyncio.sleep(0.001)
-        await faults.opting
-        at_return = await bench.contents()
-        await working
-        assert await bench.contents() == at_return
-        assert (at_return == []) == (before == "lock")
+    service = OptOutService(opt_outs=process.opt_outs, ledger=process.ledger, clock=bench.deployment.clock)
+    await bench.tell(process, "I live in Ulm.")
+    faults = OptsOutMeanwhile(service, before)
+    working = asyncio.get_running_loop().create_task(bench.worker(process, faults=faults).work_off())
+    while faults.opting is None:
+        await asyncio.sleep(0.001)
+    await faults.opting
+    at_return = await bench.contents()
+    await working
+    assert await bench.contents() == at_return
+    assert (at_return == []) == (before == "lock")

@@ -56,13 +56,10 @@ async def test_other_sentences_keep_their_words(bench: Bench, process: Process) 
 
 
 async def test_a_memory_says_which_day_its_words_mean(bench: Bench, process: Process) -> None:
-    await learn(bench, process, "I fly to Rome tomorrow.")
+    await learn(bench, process, said := "I fly to Rome tomorrow.")
     (flight,) = await bench.memories()
     tomorrow = day_text(flight.said_at + DAY_SECONDS)
-    assert (flight.content, flight.evidence[0].quote) == (
-        f"I fly to Rome tomorrow. ({tomorrow})",
-        "I fly to Rome tomorrow.",
-    )
+    assert (flight.content, flight.evidence[0].quote) == (f"{said} ({tomorrow})", said)
 
 
 async def test_a_sentence_has_a_bounded_number_of_facts(bench: Bench, process: Process) -> None:

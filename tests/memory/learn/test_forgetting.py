@@ -13,7 +13,6 @@ from memory_rows import memory
 from memory.learn.closeness import UNKNOWN, Closeness
 from memory.learn.forgetting import (
     ForgetMatches,
-    ForgetReach,
     ForgetRequest,
     forgotten_later,
     lasting,
@@ -25,10 +24,12 @@ from memory.learn.forgetting import (
     without_words_of,
 )
 from memory.model import Act, Evidence, Memory, MemoryStatus, Relation
+from memory.ports import OrderReach
 
 
-def asked(text: str, *, act: Act = Act.FORGET, receipt_id: str = "", **fields: Any) -> ForgetRequest:
-    (request,) = requests_of([claim(text, act=act, **fields)], [turn(text, receipt_id=receipt_id)])
+def asked(text: str, reach: OrderReach = OrderReach.TOPIC, *, receipt_id: str = "", **fields: Any) -> ForgetRequest:
+    order = claim(text, act=Act.FORGET, **fields)
+    (request,) = requests_of([order], [turn(text, receipt_id=receipt_id)], {text: reach})
     return request
 
 
@@ -88,47 +89,50 @@ def test_a_request_of_which_the_reader_is_not_sure_is_none() -> None:
 
 
 def test_a_request_reaches_back_never_forward() -> None:
-    later, request = (
-        known(HOME.content, said_at=NOW + 1, attribute="home"),
-        asked("forget my address", attribute="home"),
-    )
+    request, later = asked("forget my address", attribute="home"), replace(HOME, said_at=NOW + 1)
     assert matching_ids(request, [later], [request.turn], like(request, {HOME.content: 0.9})) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "reach"),
-    [
-        ("Forget everything you know about me", ForgetReach.EVERYTHING),
-        ("Forget what I just said", ForgetReach.PREVIOUS),
-        ("Forget everything except my name", ForgetReach.NOTHING),
-        ("forget my diet for now", ForgetReach.NOTHING),
-        ("忘掉我的一切", ForgetReach.EVERYTHING),
-        ("Vergiss meine Adresse", ForgetReach.TOPIC),
-        ("Olvida mi dirección", ForgetReach.TOPIC),
-        ("忘掉我的地址", ForgetReach.TOPIC),
-    ],
-)
-def test_how_far_a_request_reaches(text: str, reach: ForgetReach) -> None:
-    assert asked(text).reach is reach
-
-
 def test_what_i_just_said_means_the_turn_before() -> None:
-    request = asked("Forget what I just said")
+    request = asked("Forget what I just said", OrderReach.PREVIOUS)
     before = turn("I live at 4 Mill Lane", turn_id="t0", at=NOW - 9)
-    ids = matching_ids(request, [HOME, known("I like tea", turn_id="t-1")], [before, request.turn])
-    assert ids == [HOME.id]
+    assert matching_ids(request, [HOME, known("I like tea", turn_id="t-1")], [before, request.turn]) == [HOME.id]
 
 
-def test_what_comes_close_stays_and_the_receipt_says_so() -> None:
+def test_all_that_is_known_of_somebody_is_never_everything() -> None:
+    request = asked("Forget all you know", OrderReach.EVERYTHING, relation=Relation.SIBLING)
+    assert (request.reach, asked("All of Tom", OrderReach.EVERYTHING, name="Tom").topic) == (
+        OrderReach.WHOLE,
+        "All of Tom",
+    )
+
+
+def test_that_behind_a_statement_means_the_statement_and_not_the_turn_before() -> None:
+    order, owes = claim("Forget that.", act=Act.FORGET), claim("My brother owes me 400 euros.")
+    turns = [
+        turn("I have a cat", turn_id="t0", at=NOW - 9),
+        turn("I like tea. My brother owes me 400 euros. Forget that."),
+    ]
+    (request,) = requests_of(
+        [order], turns, {order.text: OrderReach.PREVIOUS}, said=[claim("I like tea."), owes, order]
+    )
+    claims = [claim("I have a cat", turn="t0"), claim("I like tea."), owes]
+    assert withheld_claims(claims, [request], turns, UNKNOWN) == {owes}
+    assert matching_ids(request, [known("I have a cat")], turns) == []
+
+
+def test_what_comes_close_stays_and_the_receipt_says_what_did_and_what_went() -> None:
     white = known("I like white wine", attribute="drink", values=("white wine",))
     request = asked("Forget that I like red wine.", values=("red wine",), receipt_id="r1")
     vectors = like(request, {white.content: 0.4})
     assert matching_ids(request, [white], [request.turn], vectors) == []
     ids = similar_ids(request, [white], vectors)
     assert ids == [white.id]
-    (outcome,) = outcomes_of([request], {0: ForgetMatches((), ids)}).values()
-    assert outcome == {"forgot": [], "count": 0, "reason": "nothing_matched", "similar": ids}
-    everything = asked("Forget everything you know about me")
+    nothing = {"forgot": [], "count": 0, "reason": "nothing_matched"}
+    assert outcomes_of([request], {0: ForgetMatches((), ids)}) == {"r1": {**nothing, "similar": ids}}
+    assert outcomes_of([request], {0: ForgetMatches(["m1"])}) == {"r1": {"forgot": ["m1"], "count": 1}}
+    assert outcomes_of([request], {}) == {"r1": nothing}
+    everything = asked("Forget everything you know about me", OrderReach.EVERYTHING)
     assert similar_ids(everything, [white], like(everything, {white.content: 0.9})) == []
 
 
@@ -137,20 +141,21 @@ def test_an_order_not_to_store_what_is_known_forgets_it_too() -> None:
     withheld, topic = requests_of(
         [claim(text := "Don't store my blood type.", act=Act.WITHHOLD, attribute="health")], [turn(text)]
     )
-    assert (withheld.reach, topic.reach) == (ForgetReach.MESSAGE, ForgetReach.TOPIC)
+    assert (withheld.reach, topic.reach) == (OrderReach.MESSAGE, OrderReach.TOPIC)
     assert matching_ids(topic, [blood], [topic.turn], like(topic, {blood.content: 0.5})) == [blood.id]
     assert matching_ids(withheld, [blood], [withheld.turn], like(withheld, {blood.content: 0.5})) == []
 
 
 def test_an_order_not_to_store_that_is_the_whole_message_means_what_its_clause_names() -> None:
-    def ordered(text: str, clause: str) -> list[tuple[ForgetReach, str]]:
+    def ordered(text: str, clause: str) -> list[tuple[OrderReach, str]]:
         order = claim(text, act=Act.WITHHOLD)
         order = replace(order, text=clause, evidence=replace(order.evidence, clause=clause))
-        return [(one.reach, one.topic) for one in requests_of([order], [turn(text)])]
+        reaches = {clause: OrderReach.PREVIOUS} if clause.endswith("that") else {}
+        return [(one.reach, one.topic) for one in requests_of([order], [turn(text)], reaches)]
 
-    message = (ForgetReach.MESSAGE, "")
+    message = (OrderReach.MESSAGE, "")
     known = ordered("I'd rather you didn't remember that I have asthma.", "I have asthma")
-    assert known == [message, (ForgetReach.TOPIC, "I have asthma")]
+    assert known == [message, (OrderReach.TOPIC, "I have asthma")]
     assert ordered("I have asthma, please don't store that.", "please don't store that") == [message]
 
 
@@ -158,22 +163,28 @@ def test_what_is_withheld_does_not_stay_in_what_took_its_words_along() -> None:
     gone, kept = claim("I have asthma."), claim("I have asthma. It makes me tired.")
     kept = replace(kept, evidence=replace(kept.evidence, quote="It makes me tired."))
     assert [one.text for one in without_words_of([gone], [kept])] == ["It makes me tired."]
+    told = replace(kept, evidence=replace(kept.evidence, turn_id="t2"), told=(gone.evidence,))  # of an earlier turn
+    (left,) = without_words_of([gone], [told])
+    assert (left.text, left.told) == ("It makes me tired.", ())
 
 
 def test_a_withheld_message_teaches_nothing_and_others_do() -> None:
-    text = "off the record: I hate my boss. I live in Leeds."
-    said = turn(text)
-    withheld = claim("off the record: I hate my boss.", act=Act.WITHHOLD)
+    turns = [turn("I have a cat", turn_id="t0", at=NOW - 9), turn("off the record: I hate my boss. I live in Leeds.")]
+    requests = requests_of([claim("off the record: I hate my boss.", act=Act.WITHHOLD)], turns[1:])
     claims = [claim("I live in Leeds."), claim("I have a cat", turn="t0")]
-    taken = withheld_claims(
-        claims, requests_of([withheld], [said]), [turn("I have a cat", turn_id="t0", at=NOW - 9), said], UNKNOWN
-    )
-    assert [one.text for one in taken] == ["I live in Leeds."]
+    assert withheld_claims(claims, requests, turns, UNKNOWN) == set(claims[:1])
+
+
+def test_what_is_asked_to_be_remembered_behind_an_order_not_to_store_is_kept() -> None:
+    said = turn("Remember that I row. Don't store my number, it is 5. Remember that I live in Oslo. I like tea.")
+    requests = requests_of([claim("Don't store my number, it is 5.", act=Act.WITHHOLD)], [said])
+    before, oslo = (claim(f"Remember that I {does}.", act=Act.REMEMBER) for does in ("row", "live in Oslo"))
+    claims = [before, oslo, claim("I like tea.")]
+    assert withheld_claims(claims, requests, [said], UNKNOWN) == {before, claims[2]}
 
 
 def test_a_new_value_behind_a_request_is_learnt() -> None:
-    text = "Forget my old address. I live in Oslo now."
-    said = turn(text)
+    said = turn("Forget my old address. I live in Oslo now.")
     requests = requests_of([claim("Forget my old address.", act=Act.FORGET)], [said])
     assert not withheld_claims([claim("I live in Oslo now.", attribute="home")], requests, [said], UNKNOWN)
 
@@ -206,9 +217,3 @@ def test_a_request_within_a_project_touches_that_project_alone() -> None:
     assert not forgotten_later([request], [replace(HOME, project_id="q")], vectors)
     anywhere = asked("forget my address", attribute="home")  # made outside of any: in all
     assert forgotten_later([anywhere], [replace(HOME, project_id="p")], vectors)
-
-
-def test_a_receipt_says_what_went_or_that_nothing_matched() -> None:
-    request = asked("forget my address", receipt_id="r1")
-    assert outcomes_of([request], {0: ForgetMatches(["m1"])}) == {"r1": {"forgot": ["m1"], "count": 1}}
-    assert outcomes_of([request], {}) == {"r1": {"forgot": [], "count": 0, "reason": "nothing_matched"}}

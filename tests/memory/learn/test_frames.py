@@ -56,11 +56,8 @@ async def test_a_role_holds_over_turns_until_the_user_leaves_it() -> None:
     assert await found(*said) == ["I own a ship.", "I am 140."]
 
 
-async def test_what_is_presented_is_the_rest_of_its_message() -> None:
+async def test_what_is_presented_is_the_rest_of_its_message_and_nothing_behind_a_comma() -> None:
     assert await found("I own a flat.\nMy tenant wrote this:\n\nI lost my job.", "I like tea.") == ["I lost my job."]
-
-
-async def test_an_opening_that_ends_with_a_comma_presents_nothing() -> None:
     assert await found("Hi,\n\nIt is late. I own a flat.") == []
 
 
@@ -78,7 +75,6 @@ async def test_a_message_that_was_read_is_not_judged_again_unless_it_replies_to_
     await reader.read(turns[1:], context=turns[:1])
     assert encoder.judged == 2
     assert [(mark.kind, mark.turn_id) for mark in await reader.frames(turns)] == [("plays", "t0")]
-    assert encoder.judged == 3
     assert await reader.frames(turns) == await reader.frames(turns)
     assert encoder.judged == 3
     await reader.frames(turns[1:])

@@ -23,7 +23,6 @@ from memory.errors import Conflict
 from memory.learn import window
 from memory.learn.window import VERDICT_ROUNDS_MAX
 from memory.learn.worker import Worker, WorkerSettings
-from memory.model import MemoryStatus
 from memory.ports import PairVerdict, StatementPair
 
 FROZEN_SECONDS = 31.0
@@ -55,7 +54,7 @@ async def outcome(bench: Bench, other: Process) -> list[str]:
     await bench.worker(other).work_off()
     assert (await other.ledger.revision("ann")).is_settled
     assert (await other.log.backlog("ann", opened_before=1e12)).pending == 0
-    return [memory.content for memory in await bench.memories(status=MemoryStatus.ACTIVE)]
+    return await bench.active()
 
 
 async def prepare(bench: Bench, process: Process) -> None:
@@ -154,23 +153,21 @@ async def test_nothing_is_written_or_forgotten_under_a_lock_that_somebody_else_t
             await lock.__aexit__(None, None, None)
 
 
-async def test_a_renewed_lock_outlives_its_first_term(bench: Bench) -> None:
-    deployment = bench.deployment
-    async with deployment.start() as slow:
-        async with slow.ledger.write("ann") as held:
-            for _ in range(3):
-                deployment.clock.now += LOCK_SECONDS - 1
-                await held.renew()
-                await slow.log.recover()
-        revision = await slow.ledger.revision("ann")
-        assert revision.is_settled
-        assert await slow.ledger.changed_since("ann", revision.number) == frozenset()  # it was not repaired
-        assert revision.number == 0
+async def test_a_renewed_lock_outlives_its_first_term(bench: Bench, process: Process) -> None:
+    async with process.ledger.write("ann") as held:
+        for _ in range(3):
+            bench.deployment.clock.now += LOCK_SECONDS - 1
+            await held.renew()
+            await process.log.recover()
+    revision = await process.ledger.revision("ann")
+    assert (revision.is_settled, revision.number) == (True, 0)
+    assert await process.ledger.changed_since("ann", revision.number) == frozenset()  # it was not repaired
 
 
-def test_one_write_takes_less_time_than_the_lock_lasts() -> None:
+def test_one_write_takes_less_time_than_the_lock_lasts_and_what_is_left_out_elsewhere_is_there() -> None:
     store = MilvusTimeouts()
     assert CALL_SECONDS_MAX + store.read + store.write <= WORK_SECONDS_MAX < LOCK_SECONDS
+    assert awaits_of(Path(str(window.__file__)), only=WRITTEN_TO)
 
 
 class WrittenTo(PlainReader):
@@ -198,12 +195,6 @@ async def test_the_newest_statement_alone_stands_however_often_others_wrote(benc
         await bench.tell(process, "I live in Rome.", session="s1")
         reader = WrittenTo(bench, other, times=times)
         await bench.worker(process, reader=reader).work_off()
-        memories = await bench.memories(status=None)
-        active = [memory.content for memory in await bench.memories(status=MemoryStatus.ACTIVE)]
     assert reader.asked >= times
-    assert active == [f"I live in Town{times}."]  # it was said last
-    assert len(memories) == times + 2
-
-
-def test_what_is_left_out_elsewhere_is_there() -> None:
-    assert awaits_of(Path(str(window.__file__)), only=WRITTEN_TO)
+    assert await bench.active() == [f"I live in Town{times}."]  # it was said last
+    assert len(await bench.memories()) == times + 2

@@ -1,12 +1,8 @@
-"""Windows that a chat model reads: what it said is stored before anything is made of it, and never asked for again.
-
-On a real server that follows a script, with the product's own reader in front of it and another to fall back on.
-"""
+"""Windows that a chat model reads: what it said is stored before anything is made of it, and never asked for again."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,16 +10,15 @@ from chat_server import FakeModelServer
 from claims import NOW, claim
 from learning_parts import Bench, Faults, Killed
 from plain_reader import FactReader, PlainReader, moves
-from reading_parts import a_claim, claims
+from reading_parts import ScriptedChat, a_claim, claims
 from scripted_model import ScriptedModel, running_model, scripted
 from suspensions import EVERY, crash_points
-from turn_logs import AT_ONCE, Process, sqlite_deployment
+from turn_logs import Process, leased, sqlite_deployment
 
 from memory.learn import plan
 from memory.learn.plan import Plan
 from memory.learn.readers import FallbackReader
 from memory.learn.reading.model_reader import ModelReader, ModelReaderSettings
-from memory.learn.worker import WorkerSettings
 from memory.model import Act, MemoryStatus, Relation
 
 ASKING = ModelReaderSettings("scripted", seconds=5.0)
@@ -32,25 +27,10 @@ SCHOOL, BEES = "I teach chemistry at a night school.", "We keep bees behind the 
 MONDAY, FRIDAY = "My dentist appointment is on Monday.", "My dentist appointment is on Friday."
 
 
-async def work(
-    bench: Bench,
-    process: Process,
-    model: ScriptedModel,
-    *,
-    faults: Faults | None = None,
-    settings: WorkerSettings | None = None,
-) -> int:
+async def work(bench: Bench, process: Process, model: ScriptedModel, *, faults: Faults | None = None) -> int:
     read = ModelReader(model.model, ASKING, metrics=bench.metrics)
     reader = FallbackReader(read, PlainReader(), metrics=bench.metrics)
-    return await bench.worker(process, faults=faults, model=reader, settings=settings).work_off()
-
-
-async def stored(process: Process, bench: Bench) -> bytes | None:
-    """What the window that waits holds so far."""
-    lease = await process.log.lease(now=bench.deployment.clock(), seconds=1.0, due=AT_ONCE)
-    assert lease is not None
-    await process.log.retry_at(lease, due_at=bench.deployment.clock(), reason="only looked at")
-    return lease.plan
+    return await bench.worker(process, faults=faults, model=reader).work_off()
 
 
 async def test_a_crash_between_reading_and_planning_does_not_ask_the_model_again(bench: Bench) -> None:
@@ -62,24 +42,45 @@ async def test_a_crash_between_reading_and_planning_does_not_ask_the_model_again
         bench.deployment.clock.now += LATER_SECONDS
         model.server.says = scripted(without=lambda unit: True)  # the second time it would say nothing
         async with bench.deployment.start() as process:
-            found = plan.decode_claims(await stored(process, bench))
-            assert found is not None
-            assert [claim.text for claim in found] == [SCHOOL]
+            lease = await leased(process.log, bench.deployment.clock())
+            assert [claim.text for claim in plan.decode_claims(lease.plan) or ()] == [SCHOOL]
+            await process.log.retry_at(lease, due_at=bench.deployment.clock(), reason="only looked at")
             await work(bench, process, model)
     assert await bench.contents() == [SCHOOL]
     assert len(model.read) == 1
 
 
+@pytest.mark.parametrize("way", ["the turn is deleted", "the fact is forgotten"])
+async def test_words_that_a_fact_takes_along_from_another_turn_go_with_it(
+    bench: Bench, process: Process, way: str
+) -> None:
+    school = a_claim(1, about="child", name="Leo")
+    six = a_claim(1, about="child", name="Leo", content="Leo is six", values=["six"])
+    model = ModelReader(ScriptedChat(claims(school), claims(six)), ASKING)
+    reader = FallbackReader(model, PlainReader(), metrics=bench.metrics)
+    turn = await bench.tell(process, "My son Leo started school.")
+    await bench.worker(process, model=reader).work_off()
+    (first,) = await bench.memories()
+    await bench.tell(process, "He is six.")
+    await bench.worker(process, model=reader).work_off()
+    assert await bench.contents() == ["Leo is six", first.content]
+    if way == "the turn is deleted":
+        await bench.erasure(process).source("ann", turn.id)
+    else:
+        await bench.erasure(process).memory("ann", first.id)
+    (left,) = await bench.memories()
+    assert (left.content, left.name, left.values) == ("He is six.", "", ("six",))
+    assert [one.quote for one in left.evidence] == ["He is six."]
+
+
 async def test_of_a_sentence_only_the_fact_that_the_model_calls_replaced_changes(bench: Bench) -> None:
     facts, sold = ("I play the cello in Leeds", "I teach the cello in Leeds"), "I sold the cello in Leeds."
-
     async with running_model(relates=moves((facts[0], sold))) as model, bench.deployment.start() as process:
         await bench.tell(process, " and ".join(facts))
         await bench.worker(process, reader=FactReader()).work_off()
         await bench.tell(process, sold)
         await work(bench, process, model)
-    gone = await bench.memories(status=MemoryStatus.SUPERSEDED)
-    assert [memory.content for memory in gone] == [facts[0]]
+    assert await bench.contents(status=MemoryStatus.SUPERSEDED) == [facts[0]]
     (question,) = model.related
     assert f"older stands in: {' and '.join(facts)}" in question
     assert all(f"older stands with: {fact}" in question for fact in facts)
@@ -100,9 +101,9 @@ async def test_a_crash_at_any_call_stores_what_a_quiet_run_stores_and_asks_at_mo
             bench = Bench(sqlite_deployment(tmp_path / str(number)))
             await _told_and_learnt(bench, model, Faults(number=number, error=Killed(), is_after=is_after))
             is_stored = number > saved or (number == saved and is_after)
-            assert len(model.read) <= (1 if is_stored else 2), quiet.calls[number - 1]
-            assert len(model.related) <= 2, quiet.calls[number - 1]
-            assert len(model.server.asked) <= 3, quiet.calls[number - 1]
+            call = quiet.calls[number - 1]
+            assert len(model.read) <= (1 if is_stored else 2), call
+            assert (len(model.related) <= 2, len(model.server.asked) <= 3) == (True, True), call
 
 
 async def _told_and_learnt(bench: Bench, model: ScriptedModel, faults: Faults) -> None:
@@ -117,8 +118,8 @@ async def _told_and_learnt(bench: Bench, model: ScriptedModel, faults: Faults) -
     async with bench.deployment.start() as survivor:
         await work(bench, survivor, model)
         assert (await survivor.log.backlog("ann", opened_before=1e12)).pending == 0
-    assert {m.content for m in await bench.memories(status=MemoryStatus.ACTIVE)} == {SCHOOL, FRIDAY}
-    assert [m.content for m in await bench.memories(status=MemoryStatus.SUPERSEDED)] == [MONDAY]
+    assert await bench.active() == sorted([SCHOOL, FRIDAY])
+    assert await bench.contents(status=MemoryStatus.SUPERSEDED) == [MONDAY]
 
 
 async def test_an_outage_between_reading_and_relating_costs_only_the_question_about_the_pair(bench: Bench) -> None:
@@ -132,17 +133,15 @@ async def test_an_outage_between_reading_and_relating_costs_only_the_question_ab
         bench.deployment.clock.now += LATER_SECONDS
         await work(bench, process, model)
     assert (len(model.read), len(model.related)) == (1, 2)
-    assert [m.content for m in await bench.memories(status=MemoryStatus.ACTIVE)] == [FRIDAY]
+    assert await bench.active() == [FRIDAY]
 
 
 def falls_silent_after(server: FakeModelServer, *, answers: int) -> None:
     """From then on it refuses everybody."""
-    says: Callable[[dict[str, object]], str] = scripted(relates=moves((MONDAY, FRIDAY)))
-    left = [answers]
+    says, left = scripted(relates=moves((MONDAY, FRIDAY))), itertools.count(answers - 1, -1)
 
     def fewer(body: dict[str, object]) -> str:
-        left[0] -= 1
-        server.status = 503 if left[0] < 0 else 200
+        server.status = 503 if next(left) < 0 else 200
         return says(body)
 
     server.says = fewer
@@ -180,15 +179,11 @@ CLAIMS = [
 ]
 
 
-def test_claims_come_back_as_they_were() -> None:
-    assert plan.decode_claims(plan.encode_claims(CLAIMS)) == CLAIMS
-
-
-def test_a_reading_is_no_plan_and_a_plan_no_reading() -> None:
-    assert plan.is_reading(None)
-    assert plan.is_reading(plan.encode_claims(CLAIMS))
-    assert not plan.is_reading(plan.encode(Plan()))
-    assert not plan.is_reading(b"damaged")
+def test_claims_come_back_as_they_were_and_are_no_plan() -> None:
+    read = plan.encode_claims(CLAIMS)
+    assert plan.decode_claims(read) == CLAIMS
+    stored = (None, read, plan.encode(Plan()), b"damaged")
+    assert [plan.is_reading(one) for one in stored] == [True, True, False, False]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,4 @@
-"""Which memories new claims are compared with: of a user with thousands, the old one that they change is among them.
-
-And which pairs of them a reader is asked about: the same subject, near in meaning, the nearest few.
-"""
+"""Which memories new claims are compared with, of however many, and which pairs of them a reader is asked about."""
 
 from __future__ import annotations
 
@@ -67,11 +64,8 @@ async def fill(
 ) -> None:
     """One memory a second from `at` on."""
     for start in range(0, len(contents), 500):
-        batch = contents[start : start + 500]
-        rows = [
-            replace(a_row(f"m-{at}-{start + n}", content, at=at + n), project_id=project)
-            for n, content in enumerate(batch)
-        ]
+        batch = list(enumerate(contents[start : start + 500]))
+        rows = [replace(a_row(f"m-{at}-{start + n}", said, at=at + n), project_id=project) for n, said in batch]
         vectors = await embedder.embed([row.content for row in rows], is_urgent=False)
         await store.apply("ann", [Change(ChangeKind.CREATE, row) for row in rows], vectors)
 
@@ -79,7 +73,7 @@ async def fill(
 def a_row(memory_id: str, content: str, *, at: float) -> Memory:
     """As it would stand if it had been learnt; the crowd is about other people."""
     claim = claim_of(content, a_turn("t"), made_by="")
-    row = Memory(memory_id, "ann", content, created_at=at, updated_at=at, said_at=at, subject=Relation.OTHER.value)
+    row = memory(memory_id, content, at=at, subject=Relation.OTHER.value)
     if claim is None:
         return row
     return replace(row, subject=claim.relation.value, attribute=claim.attribute, values=claim.values)
@@ -131,19 +125,14 @@ async def test_it_does_so_in_a_real_store(tmp_path: Path, alone: list[list[str]]
 
 async def test_what_a_project_holds_does_not_hide_what_belongs_to_none(tmp_path: Path) -> None:
     store, embedder = InMemoryStore(dimension=384), HashingEmbedder(dimension=384)
-    await fill(
-        store,
-        embedder,
-        [f"I {verb} Oslo {n}" for n in range(400) for verb in ("lived in", "live in")],
-        at=START - 100 * DAY,
-        project="kitchen",
-    )
-    await fill(store, embedder, ["I live in Rome, right by the river, below the old bridge."], at=START - 200 * DAY)
+    rome = "I live in Rome, right by the river, below the old bridge."
+    crowd = [f"I {verb} Oslo {n}" for n in range(400) for verb in ("lived in", "live in")]
+    await fill(store, embedder, crowd, at=START - 100 * DAY, project="kitchen")
+    await fill(store, embedder, [rome], at=START - 200 * DAY)
     bench = Bench(sqlite_deployment(tmp_path), store=store, embedder=embedder)
     async with bench.deployment.start() as process:
         await bench.learn(process, "I live in Oslo.")
-    found = await store.load(MemoryFilter("ann", status=MemoryStatus.SUPERSEDED), limit=10)
-    assert [record.memory.content for record in found] == ["I live in Rome, right by the river, below the old bridge."]
+    assert await bench.contents(status=MemoryStatus.SUPERSEDED) == [rome]
 
 
 class _Counted(InMemoryStore):
@@ -153,15 +142,15 @@ class _Counted(InMemoryStore):
         super().__init__(dimension=384)
         self.rows = 0
 
-    async def nearest(self, *arguments: Any, **options: Any) -> list[Record]:
-        found = await super().nearest(*arguments, **options)
+    def counted(self, found: list[Record]) -> list[Record]:
         self.rows += len(found)
         return found
 
+    async def nearest(self, *arguments: Any, **options: Any) -> list[Record]:
+        return self.counted(await super().nearest(*arguments, **options))
+
     async def load(self, *arguments: Any, **options: Any) -> list[Record]:
-        found = await super().load(*arguments, **options)
-        self.rows += len(found)
-        return found
+        return self.counted(await super().load(*arguments, **options))
 
 
 async def test_what_a_window_looks_at_has_a_bound_however_many_memories_there_are(tmp_path: Path) -> None:
@@ -241,12 +230,9 @@ def test_the_facts_beside_a_fact_stand_in_the_order_of_their_sentence() -> None:
     assert pair.older_context == FactContext(sentence, ("tomorrow I row (2025-06-06)", "dive"))
 
 
-def test_what_is_far_in_meaning_is_not_asked_about() -> None:
+def test_what_is_far_in_meaning_is_not_asked_about_but_a_correction_beside_all_that_its_session_said() -> None:
     hobby, other = claim("I row", attribute="hobby"), known("I sing", attribute="hobby")
     assert asked([hobby], [other], **{other.content: FAR}) == {}
-
-
-def test_a_correction_is_asked_about_beside_all_that_its_session_said_however_far() -> None:
     said = claim("No, Tuesday", category="correction")
     here, elsewhere = (known("The call is on Monday", session_id=session_id) for session_id in ("s", "another"))
     assert list(asked([said], [here], **{here.content: FAR})) == [(0, here.id)]
@@ -274,11 +260,10 @@ def test_a_claim_is_asked_about_beside_an_earlier_one_of_its_window_as_if_that_w
 
 
 def test_a_fact_is_asked_about_with_its_sentence_and_what_still_stands_of_it() -> None:
-    sentence = "I play the cello, row, sing and dive."
+    sentence, said = "I play the cello, row, sing and dive.", "The cello is sold and I swim."
     stored = [known(fact, evidence=(Evidence(sentence, "t0", clause=fact),)) for fact in ("I play the cello", "row")]
     gone = known("sing", status=MemoryStatus.SUPERSEDED, evidence=(Evidence(sentence, "t0", clause="sing"),))
     elsewhere = known("dive", evidence=(Evidence(sentence, "another turn", clause="dive"),))
-    said = "The cello is sold and I swim."
     facts = ("The cello is sold", "I swim")
     new = [replace(claim(fact), evidence=Evidence(said, "t9", clause=fact)) for fact in facts]
     vectors = {stored[0].content: VECTOR, new[0].text: VECTOR}
@@ -289,13 +274,10 @@ def test_a_fact_is_asked_about_with_its_sentence_and_what_still_stands_of_it() -
     assert list(asked([OSLO], [LEEDS]).values()) == [StatementPair(LEEDS.content, OSLO.text, likeness=1.0)]
 
 
-def test_what_is_said_in_one_breath_is_not_asked_about_but_what_puts_it_right_is() -> None:
+def test_what_is_said_in_one_breath_is_not_asked_about_but_what_puts_it_right_is_and_a_repetition_once() -> None:
     other = claim(LEEDS.content, attribute="home")
     assert asked([other, OSLO]) == {}
     assert list(asked([other, replace(OSLO, category="correction")])) == [(1, "id-0")]
-
-
-def test_a_claim_that_repeats_a_memory_is_not_asked_about_twice() -> None:
     again = claim(LEEDS.content.upper(), attribute="home", turn="t0", said_at=NOW - 5)
     assert list(asked([again, OSLO], [LEEDS])) == [(1, LEEDS.id)]
 

@@ -1,8 +1,5 @@
 """What is known in the end follows from what was said when: not from how turns were cut into windows, nor from which
-session was learnt first.
-
-The same statements are learnt one by one as they were said, and then again and again: sessions recorded in another
-order, as history that is brought from elsewhere is, and turns gathered by chance into windows.
+session was learnt first. The same statements are learnt as they were said, and then in other orders and windows.
 """
 
 from __future__ import annotations
@@ -16,10 +13,10 @@ from pathlib import Path
 from hashing_embedder import HashingEmbedder
 from learning_parts import Bench
 from plain_reader import PlainReader, moves
-from turn_logs import START, sqlite_deployment
+from turn_logs import START, a_turn, sqlite_deployment
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.model import MemoryStatus, Message, Scope, Turn, TurnStatus
+from memory.model import MemoryStatus, Turn, TurnStatus
 from memory.ports import StatementReader
 
 ORDERS = 10
@@ -68,16 +65,8 @@ class Row:
 def said(statements: Sequence[str]) -> list[Turn]:
     """One turn a minute, in three sessions by turns."""
     return [
-        Turn(
-            id=f"turn-{number}",
-            scope=Scope("ann", session_id=f"s{number % SESSIONS}"),
-            at=START + 60 * number,
-            messages=(Message("user", text),),
-            status=TurnStatus.CLOSED,
-            answer="Noted.",
-            answered_at=START + 60 * number,
-        )
-        for number, text in enumerate(statements)
+        a_turn(f"turn-{n}", session=f"s{n % SESSIONS}", text=text, at=START + 60 * n, status=TurnStatus.CLOSED)
+        for n, text in enumerate(statements)
     ]
 
 
@@ -131,8 +120,7 @@ async def test_what_supersedes_what_and_when_does_not_depend_on_windows_or_order
 async def test_what_counts_does_not_depend_on_windows_or_order_where_statements_come_again(tmp_path: Path) -> None:
     """What was said, was replaced and is said again stands as two rows where both times were learnt as they came."""
     as_said, *others = await in_all_orders(tmp_path, REPEATED, PlainReader(MOVES))
-    assert list(map(_active, others)) == [_active(as_said)] * ORDERS
-
-
-def _active(rows: Sequence[Row]) -> list[str]:
-    return [row.content for row in rows if row.status is MemoryStatus.ACTIVE]
+    active, *others_active = (
+        [row.content for row in rows if row.status is MemoryStatus.ACTIVE] for rows in (as_said, *others)
+    )
+    assert others_active == [active] * ORDERS

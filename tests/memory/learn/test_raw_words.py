@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -78,11 +79,8 @@ async def test_words_that_no_memory_quotes_are_stored_as_said(bench: Bench, proc
     assert row.created_at == row.said_at == small_talk.at
     assert [one.turn_id for one in rows[f"{SMALL_TALK}! I live in Ulm. Bye"].evidence] == [both.id]
     assert bench.count("memproxy_facts_total", outcome="created") == 2
-
-
-async def test_without_the_setting_nothing_of_it_is_stored(bench: Bench, process: Process) -> None:
-    await bench.learn(process, SMALL_TALK)
-    assert await bench.raw_words() == []
+    await bench.learn(process, "Ho hum")  # without the setting
+    assert len(await bench.raw_words()) == 2
 
 
 async def test_raw_words_change_nothing_that_readers_hold(bench: Bench, process: Process) -> None:
@@ -112,12 +110,7 @@ async def test_forgetting_everything_in_a_chat_keeps_the_record(bench: Bench, pr
 
 @pytest.mark.parametrize(
     "asked",
-    [
-        "Forget the zebra weather.",
-        "Forget that.",
-        "Forget everything about me.",
-        "Do not remember what I just said.",
-    ],
+    ["Forget the zebra weather.", "Forget that.", "Forget everything about me.", "Do not remember what I just said."],
 )
 @pytest.mark.parametrize("status", [TurnStatus.CLOSED, TurnStatus.FILLED_IN])
 @pytest.mark.parametrize("is_learnt", [False, True])
@@ -143,26 +136,16 @@ async def test_what_is_said_after_a_request_stays(bench: Bench, process: Process
     assert await bench.raw_words() == [SMALL_TALK]
 
 
-async def test_forgetting_a_memory_a_turn_or_everything_reaches_the_words(bench: Bench, process: Process) -> None:
-    mixed = f"{SMALL_TALK}. I live in Ulm."
-    first, _, third = await learn(bench, process, mixed, "And a blue giraffe", "Ho hum")
-    assert len(await bench.raw_words()) == 3
-    (home,) = [memory for memory in await bench.memories() if "Ulm" in memory.content]
-    assert home.evidence[0].turn_id == first.id
-    await bench.erasure(process).memory("ann", home.id)
-    assert await bench.raw_words() == ["And a blue giraffe", "Ho hum"]
-    await bench.erasure(process).source("ann", third.id)
-    assert await bench.raw_words() == ["And a blue giraffe"]
-    await bench.erasure(process).scope("ann", "")
-    assert await bench.raw_words() == []
-
-
-async def remove(process: Process, way: str, turn_id: str) -> None:
-    """The words of that turn, the first of session s1, leave the record in one of the ways that keep memories."""
+@pytest.mark.parametrize(
+    "way", ["the turn is deleted", "the message is deleted", "the session is trimmed", "the turn expires"]
+)
+async def test_words_go_with_the_record_and_memories_stay(bench: Bench, process: Process, way: str) -> None:
+    first, _ = await learn(bench, process, f"{SMALL_TALK}. I live in Ulm.", "And a blue giraffe")
+    assert len(await bench.raw_words()) == 2
     record = process.log.messages
     match way:
         case "the turn is deleted":
-            await record.delete_turns("ann", [turn_id])
+            await record.delete_turns("ann", [first.id])
         case "the message is deleted":
             page = await record.page(MessageFilter("ann", "s1"), limit=1)
             assert await record.delete_message("ann", page.items[0].id)
@@ -170,15 +153,6 @@ async def remove(process: Process, way: str, turn_id: str) -> None:
             await record.trim(Trimming("ann", "s1", keep_last=2))
         case "the turn expires":
             assert await record.expire(before=START + 1e9, limit=1) == 1
-
-
-@pytest.mark.parametrize(
-    "way", ["the turn is deleted", "the message is deleted", "the session is trimmed", "the turn expires"]
-)
-async def test_words_go_with_the_record_and_memories_stay(bench: Bench, process: Process, way: str) -> None:
-    first, _ = await learn(bench, process, f"{SMALL_TALK}. I live in Ulm.", "And a blue giraffe")
-    assert len(await bench.raw_words()) == 2
-    await remove(process, way, first.id)
     await bench.worker(process, settings=KEEPS).work_off()
     assert await bench.raw_words() == ["And a blue giraffe"]
     assert [memory for memory in await bench.memories() if "Ulm" in memory.content]
@@ -196,20 +170,19 @@ async def test_words_of_an_abandoned_branch_go(bench: Bench, process: Process) -
     assert await bench.raw_words() == [SMALL_TALK, "Ho hum"]
 
 
-async def test_forgetting_a_memory_reaches_the_words_of_all_turns_that_it_rested_on(bench: Bench) -> None:
+async def test_forgetting_a_memory_reaches_the_words_of_all_its_turns(bench: Bench, process: Process) -> None:
     """Also those that it no longer quotes, because it was repeated often, or a branch was left."""
-    async with bench.deployment.start() as process:
-        for number in range(EVIDENCE_MAX + 3):
-            await learn(bench, process, f"{SMALL_TALK} {number}. I live in Ulm.")
-        (home,) = [memory for memory in await bench.memories() if "Ulm" in memory.content]
-        assert len(await bench.raw_words()) > len(home.evidence) == EVIDENCE_MAX
-        await learn(bench, process, "And a blue giraffe")
-        (turn_id,) = [row.evidence[0].turn_id for row in await bench.memories(status="raw") if "giraffe" in row.content]
-        withdrawn = Withdrawn(evidence=(Evidence("Ulm", turn_id),))
-        change = [Change(ChangeKind.UPDATE, with_withdrawn(home, withdrawn))]
-        await bench.store.apply("ann", change, np.ones((1, bench.embedder.dimension), dtype=np.float32))
-        await bench.erasure(process).memory("ann", home.id)
-        assert await bench.raw_words() == []
+    for number in range(EVIDENCE_MAX + 3):
+        await learn(bench, process, f"{SMALL_TALK} {number}. I live in Ulm.")
+    (home,) = [memory for memory in await bench.memories() if "Ulm" in memory.content]
+    assert len(await bench.raw_words()) > len(home.evidence) == EVIDENCE_MAX
+    await learn(bench, process, "And a blue giraffe")
+    (turn_id,) = [row.evidence[0].turn_id for row in await bench.memories(status="raw") if "giraffe" in row.content]
+    withdrawn = Withdrawn(evidence=(Evidence("Ulm", turn_id),))
+    change = [Change(ChangeKind.UPDATE, with_withdrawn(home, withdrawn))]
+    await bench.store.apply("ann", change, np.ones((1, bench.embedder.dimension), dtype=np.float32))
+    await bench.erasure(process).memory("ann", home.id)
+    assert await bench.raw_words() == []
 
 
 async def test_forgetting_little_takes_no_other_words_with_it(bench: Bench, process: Process) -> None:
@@ -286,27 +259,21 @@ async def test_killed_while_words_are_removed_it_is_repeated(bench: Bench, *, is
     assert await bench.raw_words() == []
 
 
-@pytest.mark.parametrize("is_after", [False, True])
-@pytest.mark.parametrize("call", ["apply", "save_plan", "acknowledge"])
-async def test_a_crash_neither_loses_nor_doubles_words(bench: Bench, call: str, *, is_after: bool) -> None:
+@pytest.mark.parametrize(
+    ("call", "is_after", "is_forgotten"),
+    [*itertools.product(["apply", "save_plan", "acknowledge"], [False, True], [False]), ("acknowledge", False, True)],
+)
+async def test_a_crash_neither_loses_nor_doubles_words_nor_brings_forgotten_ones_back(
+    bench: Bench, call: str, *, is_after: bool, is_forgotten: bool
+) -> None:
     async with bench.deployment.start() as process:
         with pytest.raises(Killed):
             await learn(bench, process, SMALL_TALK, faults=Faults(name=call, error=Killed(), is_after=is_after))
+        for row in await bench.memories(status="raw") if is_forgotten else ():
+            await bench.erasure(process).memory("ann", row.id)
     async with bench.later(1000) as survivor:
         await bench.worker(survivor, settings=KEEPS).work_off()
-    assert await bench.raw_words() == [SMALL_TALK]
-
-
-async def test_words_forgotten_between_two_attempts_stay_forgotten(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        faults = Faults(name="acknowledge", error=Killed())
-        with pytest.raises(Killed):
-            await learn(bench, process, SMALL_TALK, faults=faults)
-        (row,) = await bench.memories(status="raw")
-        await bench.erasure(process).memory("ann", row.id)
-    async with bench.later(1000) as survivor:
-        await bench.worker(survivor, settings=KEEPS).work_off()
-    assert await bench.raw_words() == []
+    assert await bench.raw_words() == [SMALL_TALK] * (not is_forgotten)
 
 
 def test_a_long_message_takes_several_rows_and_loses_nothing() -> None:

@@ -44,11 +44,10 @@ def tables_with_the_marker(bench: Bench) -> list[str]:
 
 
 @pytest.mark.parametrize("asked", [f"Forget the {MARKER}.", "Forget everything about me."])
-async def test_forgotten_in_a_chat_no_row_holds_the_words(bench: Bench, asked: str) -> None:
-    async with bench.deployment.start() as process:
-        worker, _ = await told(bench, process)
-        await bench.tell(process, asked, project="atlas")
-        await worker.work_off()
+async def test_forgotten_in_a_chat_no_row_holds_the_words(bench: Bench, process: Process, asked: str) -> None:
+    worker, _ = await told(bench, process)
+    await bench.tell(process, asked, project="atlas")
+    await worker.work_off()
     assert await rows_with_the_marker(bench) == []
 
 
@@ -69,6 +68,7 @@ async def test_killed_while_a_memory_is_forgotten_a_repeat_finds_its_words(
         with suppress(NotFound):  # it had been deleted
             await bench.erasure(survivor).memory("ann", home.id)
     assert not [row for row in await rows_with_the_marker(bench) if "Ulm" in row]
+    assert "And a blue giraffe" in await bench.raw_words()
 
 
 @pytest.mark.parametrize("way", ["the turns", "the project", "everything"])
@@ -86,19 +86,18 @@ async def test_erased_nothing_that_we_store_holds_the_words(bench: Bench, way: s
     assert await bench.raw_words() == ([] if way == "everything" else ["And a blue giraffe"])
 
 
-async def test_what_a_memory_said_before_it_was_corrected_is_forgotten_on_request(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        worker = bench.worker(process)
-        await bench.tell(process, "My boat is called Nereid.")
-        await worker.work_off()
-        (boat,) = await bench.memories()
-        edited = MemoryEdit(content="My boat is called Calypso.").applied_to(boat, now=boat.updated_at + 1)
-        edited = MemoryEdit(content="My ship is called Calypso.").applied_to(edited, now=boat.updated_at + 2)
-        vectors = await bench.embedder.embed([edited.content], is_urgent=False)
-        async with process.ledger.write("ann") as held:
-            await write_rows(bench.store, held, "ann", [Change(ChangeKind.UPDATE, edited)], vectors)
-        await bench.tell(process, "Please forget that my boat is called Nereid.", session="s2")
-        await worker.work_off()
-        (ship,) = await bench.memories()
-        assert ship.content == "My ship is called Calypso."
-        assert [one.content for one in wordings_of(ship)] == ["My boat is called Calypso."]
+async def test_what_a_memory_said_before_a_correction_is_forgotten_on_request(bench: Bench, process: Process) -> None:
+    worker = bench.worker(process)
+    await bench.tell(process, "My boat is called Nereid.")
+    await worker.work_off()
+    (boat,) = await bench.memories()
+    edited = MemoryEdit(content="My boat is called Calypso.").applied_to(boat, now=boat.updated_at + 1)
+    edited = MemoryEdit(content="My ship is called Calypso.").applied_to(edited, now=boat.updated_at + 2)
+    vectors = await bench.embedder.embed([edited.content], is_urgent=False)
+    async with process.ledger.write("ann") as held:
+        await write_rows(bench.store, held, "ann", [Change(ChangeKind.UPDATE, edited)], vectors)
+    await bench.tell(process, "Please forget that my boat is called Nereid.", session="s2")
+    await worker.work_off()
+    (ship,) = await bench.memories()
+    assert ship.content == "My ship is called Calypso."
+    assert [one.content for one in wordings_of(ship)] == ["My boat is called Calypso."]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,11 +34,9 @@ def memory(memory_id: str, content: str, **fields: Any) -> Memory:
 GROUNDS = tuple(memory(f"m{number}", text) for number, text in enumerate(SAID))
 
 
-async def derived(
-    answer: str | Unavailable, memories: Sequence[Memory] = GROUNDS, *, at_least: int = 4
-) -> list[RetentionStep]:
-    reflecting = Reflector(ScriptedChat(answer), name="small", at_least=at_least, seconds=1.0)
-    return await reflecting.derive(memories, now=NOW)
+async def derived(answer: str | Unavailable) -> list[RetentionStep]:
+    reflecting = Reflector(ScriptedChat(answer), name="small", at_least=4, seconds=1.0)
+    return await reflecting.derive(GROUNDS, now=NOW)
 
 
 async def test_a_reflection_quotes_the_evidence_of_its_grounds_and_is_trusted_least() -> None:
@@ -108,15 +105,10 @@ async def test_a_reflection_falls_when_one_of_its_grounds_does() -> None:
     superseded = [replace(GROUNDS[0], status=MemoryStatus.SUPERSEDED), *GROUNDS[1:], step.memory]
     for fallen in (superseded, [*GROUNDS[1:], step.memory]):
         [away] = stale(fallen, now=NOW)
-        assert (away.why, away.memory.id, away.memory.status) == (
-            RetentionReason.STALE,
-            step.memory.id,
-            MemoryStatus.ARCHIVED,
-        )
-    given = memory(
-        "app's", "Likes tea", memory_type="reflective", trust=Trust.BOOTSTRAPPED, metadata={"reflects": ["x"]}
-    )
-    assert stale([given], now=NOW) == []
+        assert (away.why, away.memory.id) == (RetentionReason.STALE, step.memory.id)
+        assert away.memory.status is MemoryStatus.ARCHIVED
+    given = {"memory_type": "reflective", "trust": Trust.BOOTSTRAPPED, "metadata": {"reflects": ["x"]}}
+    assert stale([memory("an application's", "Likes tea", **given)], now=NOW) == []
 
 
 def test_duplicates_and_reflections_hang_on_what_they_say_also_through_one_another() -> None:

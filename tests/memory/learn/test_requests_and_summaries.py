@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
 import pytest
+from claims import claim
 from learning_parts import Bench, Faults
+from plain_reader import PlainReader
 from turn_logs import START, Process, a_turn
 
+from memory.learn.forgetting import ForgetRequest, outcomes_of
 from memory.learn.worker import WorkerSettings
-from memory.model import SessionSummary, TurnStatus
+from memory.model import SessionSummary, Turn, TurnStatus
+from memory.ports import FrameKind, FrameMark, OrderReach
 
 LATER = START + 1e6
 
 
 async def in_summaries(process: Process) -> dict[str, list[str]]:
     """What the next summary of each session is made from."""
-    due = await process.summaries.due(now=LATER, idle_seconds=0, limit=9)
     found = {}
-    while due:
+    while due := await process.summaries.due(now=LATER, idle_seconds=0, limit=9):
         for session in due:
             turns = await process.summaries.turns(session, limit=9)
             found[session.session_id] = [message.content for turn in turns for message in turn.messages]
             await process.summaries.put(session, None, None)
-        due = await process.summaries.due(now=LATER, idle_seconds=0, limit=9)
     return found
 
 
@@ -40,44 +46,44 @@ async def test_what_a_topic_names_and_the_request_itself_are_left_out(bench: Ben
     assert await in_summaries(process) == {"s1": ["I live in Leeds."], "s2": []}
 
 
-async def test_what_was_said_right_before_is_left_out_though_no_memory_holds_it(bench: Bench, process: Process) -> None:
-    await bench.learn(process, "The weather is dull today", "Forget what I just said.")
-    assert await in_summaries(process) == {"s1": []}
-
-
-async def test_a_withheld_message_is_left_out(bench: Bench, process: Process) -> None:
-    await bench.learn(process, "I live in Leeds.", "My brother owes me 400 euros. Do not store that.")
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("The weather is dull today", "Forget what I just said."),  # though no memory holds it
+        ("My brother owes me 400 euros. Do not store that.",),
+    ],
+    ids=["what was said right before", "a withheld message"],
+)
+async def test_what_a_request_means_without_naming_it_is_left_out(bench: Bench, process: Process, said: Any) -> None:
+    await bench.learn(process, "I live in Leeds.", *said)
     assert await in_summaries(process) == {"s1": ["I live in Leeds."]}
 
 
-async def test_forget_everything_leaves_out_all_that_was_said_before_it_in_its_project(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        await bench.learn(process, "I live in Leeds.", "The weather is dull today")
-        await bench.learn(process, "My budget is 400 euros.", session="s2", project="atlas")
-        await summarise(process)
-        await bench.learn(process, "Forget everything about me.", session="s3", project="atlas")
-        assert await process.summaries.of_session("ann", "s2") is None
-        assert (await in_summaries(process))["s2"] == []
-        await bench.learn(process, "Forget everything about me.", session="s3")
-        assert set(map(tuple, (await in_summaries(process)).values())) == {()}
-        await bench.learn(process, "I moved to York.", session="s1")
-        assert (await in_summaries(process))["s1"] == ["I moved to York."]
+async def test_forget_everything_leaves_out_all_that_its_project_said_before(bench: Bench, process: Process) -> None:
+    await bench.learn(process, "I live in Leeds.", "The weather is dull today")
+    await bench.learn(process, "My budget is 400 euros.", session="s2", project="atlas")
+    await summarise(process)
+    await bench.learn(process, "Forget everything about me.", session="s3", project="atlas")
+    assert await process.summaries.of_session("ann", "s2") is None
+    assert (await in_summaries(process))["s2"] == []
+    await bench.learn(process, "Forget everything about me.", session="s3")
+    assert set(map(tuple, (await in_summaries(process)).values())) == {()}
+    await bench.learn(process, "I moved to York.", session="s1")
+    assert (await in_summaries(process))["s1"] == ["I moved to York."]
 
 
 async def test_a_claim_that_was_only_withheld_leaves_its_turn_out(bench: Bench, process: Process) -> None:
     """In one window, so that neither a memory nor a row of raw words ever existed."""
-    said = ("My locker number is 9876.", "The weather is dull today", "Forget my locker number.")
-    assert await in_one_window(bench, process, *said) == []
+    await bench.learn(process, "My locker number is 9876.", "The weather is dull today", "Forget my locker number.")
+    assert await bench.contents() == []
     assert await in_summaries(process) == {"s1": ["The weather is dull today"]}
 
 
-async def test_a_filled_in_request_withholds_what_was_said_before_it_in_its_window(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        for one in ("My locker number is 9876.", "Forget what I just said.", "I live in Leeds."):
-            await bench.tell(process, one, status=TurnStatus.FILLED_IN)
-        await bench.worker(process).work_off()
-        assert await bench.contents() == ["I live in Leeds."]
-        assert await in_summaries(process) == {"s1": ["I live in Leeds."]}
+async def test_a_filled_in_request_withholds_what_its_window_said_before(bench: Bench, process: Process) -> None:
+    said = ("My locker number is 9876.", "Forget what I just said.", "I live in Leeds.")
+    await bench.learn(process, *said, status=TurnStatus.FILLED_IN)
+    assert await bench.contents() == ["I live in Leeds."]
+    assert await in_summaries(process) == {"s1": ["I live in Leeds."]}
 
 
 async def test_a_missed_turn_from_before_forget_everything_is_left_out(bench: Bench, process: Process) -> None:
@@ -116,14 +122,13 @@ async def test_a_topic_reaches_what_was_never_a_memory_in_any_session(bench: Ben
     assert await in_summaries(process) == {"s1": ["Is it late?"], "s2": [], "s4": []}
 
 
-async def test_what_repeats_a_forgotten_memory_is_left_out_in_other_sessions_and_in_other_words(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        await bench.learn(process, "I live in Leeds.", "I like tea.")
-        await bench.learn(process, "Leeds is where I live, is it far?", session="s2")
-        await bench.learn(process, "Is Leeds far?", session="s3")
-        await bench.learn(process, "Forget where I live.", session="s4")
-        found = await in_summaries(process)
-        assert (found["s1"], found["s2"]) == (["I like tea."], [])
+async def test_what_repeats_a_forgotten_memory_in_other_words_is_left_out(bench: Bench, process: Process) -> None:
+    await bench.learn(process, "I live in Leeds.", "I like tea.")
+    await bench.learn(process, "Leeds is where I live, is it far?", session="s2")
+    await bench.learn(process, "Is Leeds far?", session="s3")
+    await bench.learn(process, "Forget where I live.", session="s4")
+    found = await in_summaries(process)
+    assert (found["s1"], found["s2"]) == (["I like tea."], [])
 
 
 async def test_a_mere_kind_of_thing_leaves_only_turns_that_a_memory_quotes(bench: Bench, process: Process) -> None:
@@ -139,18 +144,37 @@ async def test_a_mere_kind_of_thing_leaves_only_turns_that_a_memory_quotes(bench
     assert found["s3"] == ["I like juice."]
 
 
-async def test_what_the_gate_refused_as_a_request_or_beyond_the_rate_is_left_out(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        for one in ("I live in Leeds.", "I want you to delete my locker number 9876", "I like tea."):
-            await bench.tell(process, one)
-        await bench.worker(process, settings=WorkerSettings(facts_per_session_max=1)).work_off()
-        assert await bench.contents() == ["I live in Leeds."]
-        assert await in_summaries(process) == {"s1": ["I live in Leeds."]}
-
-
-async def in_one_window(bench: Bench, process: Process, *said: str) -> list[str]:
-    """The memories after these turns were learnt at once."""
-    for one in said:
+async def test_what_the_gate_refused_or_beyond_the_rate_is_left_out(bench: Bench, process: Process) -> None:
+    for one in ("I live in Leeds.", "I want you to delete my locker number 9876", "I like tea."):
         await bench.tell(process, one)
-    await bench.worker(process).work_off()
-    return await bench.contents()
+    await bench.worker(process, settings=WorkerSettings(facts_per_session_max=1)).work_off()
+    assert await bench.contents() == ["I live in Leeds."]
+    assert await in_summaries(process) == {"s1": ["I live in Leeds."]}
+
+
+async def test_who_wants_nothing_more_to_be_remembered_is_opted_out_and_told_so(bench: Bench, process: Process) -> None:
+    await bench.learn(process, "I live in Leeds.")
+    (asked,) = await bench.learn(process, "Don't remember anything again.")
+    assert await process.stores.opt_outs.since("ann") is not None
+    request = ForgetRequest(claim(asked.id), replace(asked, receipt_id="r1"), 0, 0, OrderReach.STOP)
+    assert outcomes_of([request], {}) == {"r1": {"stopped": True}}
+    await bench.learn(process, "I like tea.")
+    assert await bench.contents() == ["I live in Leeds."]
+
+
+async def test_an_order_within_a_role_or_in_another_s_words_deletes_nothing_and_is_counted(
+    bench: Bench, process: Process
+) -> None:
+    class Framing(PlainReader):
+        async def frames(self, turns: Sequence[Turn]) -> list[FrameMark]:
+            texts = [(turn.id, turn.messages[0].content) for turn in turns]
+            return [FrameMark(FrameKind.PRESENTS, one, 0, 0, 4) for one, text in texts if text.startswith("Hark")]
+
+    await bench.learn(process, "I live in Leeds.", "I like tea.")
+    await bench.tell(process, "Hark. Forget that I live in Leeds.")
+    await bench.worker(process, reader=Framing()).work_off()
+    assert sorted(await bench.contents()) == ["I like tea.", "I live in Leeds."]
+    assert bench.count("memproxy_facts_dropped_total", reason="framed") == 1
+    await bench.tell(process, "Forget that I live in Leeds.")
+    await bench.worker(process, reader=Framing()).work_off()
+    assert await bench.contents() == ["I like tea."]

@@ -77,15 +77,12 @@ def test_more_of_what_speaks_for_a_memory_never_makes_it_less_useful(
     assert all(usefulness(other, NOW) >= value for other in better)
 
 
-def test_use_lengthens_the_half_life_and_an_expiry_takes_three_quarters() -> None:
+def test_use_lengthens_the_half_life_and_an_expiry_takes_three_quarters_and_an_allergy_does_not_fade() -> None:
     fresh, old = memory(category="context"), memory(category="context", days_ago=14)
     assert usefulness(old, NOW) == pytest.approx(usefulness(fresh, NOW) / 2)
     assert usefulness(replace(old, access_count=1), NOW) == pytest.approx(usefulness(fresh, NOW) / 2**0.5)
     assert usefulness(memory(expires_at=NOW - 1), NOW) == pytest.approx(usefulness(memory(), NOW) / 4)
     assert usefulness(memory(expires_at=NOW + 1), NOW) == usefulness(memory(), NOW)
-
-
-def test_an_allergy_of_ten_years_ago_is_as_useful_as_one_of_today() -> None:
     assert usefulness(memory(category="constraint", days_ago=3_650), NOW) == usefulness(memory(), NOW)
 
 
@@ -111,11 +108,8 @@ def test_the_quota_puts_the_least_useful_away_first_and_nobody_elses_wish_before
         assert gone(memories, rules) == [(memory_id, RetentionReason.QUOTA) for memory_id in order[:surplus]]
     assert gone(memories, RetentionRules(quota=None)) == []
     assert len(gone(memories, RetentionRules(quota=0))) == len(memories)
-
-
-def test_what_is_out_already_does_not_count_against_the_quota() -> None:
     out = [memory("old", status=MemoryStatus.SUPERSEDED), memory("away", status=MemoryStatus.ARCHIVED)]
-    assert gone([memory("a"), memory("b"), *out], RetentionRules(quota=2)) == []
+    assert gone([*memories, *out], RetentionRules(quota=len(memories))) == []  # out already
 
 
 @pytest.mark.parametrize(
@@ -257,13 +251,10 @@ def test_one_row_stays_with_all_the_evidence_and_the_best_of_each() -> None:
     assert united([kept.after, put.memory, rows[2]], now=NOW + 2) == []
 
 
-def test_what_an_application_stored_is_never_put_away_for_its_likeness() -> None:
+def test_what_an_application_stored_or_was_brought_back_is_never_put_away_for_its_likeness() -> None:
     stored = [memory(f"s{n}", content="I like tea", trust=Trust.BOOTSTRAPPED) for n in range(2)]
     assert united(stored, now=NOW) == []
     [[put]] = united([memory("guess", content="I like tea", said_at=NOW - 1), *stored], now=NOW)
     assert put.memory.id == "guess"
-
-
-def test_what_was_brought_back_is_not_put_away_again() -> None:
     both = [memory(n, content="I like tea", metadata={"restored": {"at": NOW}}) for n in ("a", "b")]
     assert united(both, now=NOW) == []

@@ -16,7 +16,7 @@ from learning_parts import Bench, Faults, Killed
 from memory_rows import memory
 from plain_reader import PlainReader, moves
 from suspensions import EVERY, crash_points
-from turn_logs import AT_ONCE, Process, sqlite_deployment
+from turn_logs import Process, lease_at, leased, sqlite_deployment
 
 from memory.errors import Unavailable
 from memory.learn import plan
@@ -24,7 +24,6 @@ from memory.learn.plan_inputs import PlanInputs, progress_of
 from memory.learn.worker import WorkerSettings
 from memory.model import Act, Change, ChangeKind, Claim, Memory, Role, Turn
 from memory.ports import PairVerdict, StatementPair
-from memory.service.erasure import Erasure
 
 LATER_SECONDS = 100.0
 SISTER = "My sister lives in Oslo."
@@ -32,12 +31,7 @@ MONDAY, FRIDAY = "My dentist appointment is on Monday.", "My dentist appointment
 
 # What is known, what waits, what somebody says meanwhile; what stands in the end.
 OVERTAKEN = {
-    "the later home": (
-        "I live in Paris.",
-        "I live in Rome.",
-        "I live in Berlin.",
-        ["I live in Berlin."],
-    ),
+    "the later home": ("I live in Paris.", "I live in Rome.", "I live in Berlin.", ["I live in Berlin."]),
     "the same again": (
         "My cat is called Tom.",
         "I live in Rome.",
@@ -72,16 +66,12 @@ async def _known_and_waiting(bench: Bench, process: Process, known: str, waiting
 
 
 async def _said_meanwhile(bench: Bench, text: str) -> None:
-    """Another session's turn is learnt, before the one that waits is tried again."""
-    async with bench.deployment.start() as process:
-        lease = await _leased(process, bench.deployment.clock.now)
+    """Another session's turn is learnt some time later, before the one that waits is tried again."""
+    async with bench.later(LATER_SECONDS) as process:
+        lease = await lease_at(process.log, bench.deployment.clock.now)
         if lease is not None:
             await process.log.retry_at(lease, due_at=bench.deployment.clock.now + LATER_SECONDS / 2, reason="waits")
         await bench.learn(process, text, session="s2")
-
-
-async def _leased(process: Process, now: float) -> Any:
-    return await process.log.lease(now=now, seconds=1.0, due=AT_ONCE)
 
 
 @pytest.mark.parametrize("every", EVERY)
@@ -100,7 +90,6 @@ async def test_wherever_a_window_broke_off_what_was_said_meanwhile_is_heeded(
                 await bench.worker(dying, faults=faults, model=TalksOnce()).work_off()
         if len(faults.calls) < number:
             break
-        bench.deployment.clock.now += LATER_SECONDS
         await _said_meanwhile(bench, meanwhile)
         for _ in range(2):
             async with bench.later(LATER_SECONDS) as survivor:
@@ -121,7 +110,6 @@ async def test_making_it_again_can_be_broken_off_anywhere_itself(tmp_path: Path,
         async with bench.deployment.start() as process:
             await _known_and_waiting(bench, process, known, waiting)
             await _killed_at_apply(bench, process)
-        bench.deployment.clock.now += LATER_SECONDS
         await _said_meanwhile(bench, meanwhile)
         for one in (faults, None):
             async with bench.later(LATER_SECONDS) as process:
@@ -156,7 +144,6 @@ class _Never(PlainReader):
 async def test_a_stored_plan_is_applied_as_it_was_without_asking_a_reader_again(bench: Bench, process: Process) -> None:
     await _known_and_waiting(bench, process, "I live in Paris.", f"I live in Rome. {SISTER}")
     await _killed_at_apply(bench, process)
-    bench.deployment.clock.now += LATER_SECONDS
     planned = await _planned(bench, process)
     await bench.worker(process, reader=_Never(), model=_Never()).work_off()
     rows = {memory.id: memory for memory in await bench.memories()}
@@ -165,10 +152,11 @@ async def test_a_stored_plan_is_applied_as_it_was_without_asking_a_reader_again(
 
 
 async def _planned(bench: Bench, process: Process) -> list[Memory]:
-    """The rows of the only stored plan; it is given back."""
-    lease = await _leased(process, bench.deployment.clock.now)
+    """The rows of the only stored plan, some time later; it is given back."""
+    bench.deployment.clock.now += LATER_SECONDS
+    lease = await leased(process.log, bench.deployment.clock.now)
     await process.log.retry_at(lease, due_at=bench.deployment.clock.now, reason="only looked at")
-    return [change.memory for change in plan.decode(lease.plan).changes]
+    return [change.memory for change in plan.decode(lease.plan or b"").changes]
 
 
 async def test_a_plan_does_not_undo_what_was_written_after_it(bench: Bench, process: Process) -> None:
@@ -183,22 +171,10 @@ async def test_a_plan_does_not_undo_what_was_written_after_it(bench: Bench, proc
     assert await bench.contents() == ["I live in a village"]
 
 
-async def test_a_plan_of_another_version_is_kept_for_a_human(bench: Bench, process: Process) -> None:
-    await bench.tell(process, "I live in Rome.")
-    lease = await _leased(process, bench.deployment.clock.now)
-    await process.log.save_plan(lease, b'{"version": 99, "changes": []}')
-    bench.deployment.clock.now += LATER_SECONDS
-    await bench.worker(process).work_off()
-    (letter,) = await process.log.dead_letters(limit=5)
-    assert "version" in letter.reason
-    assert await bench.memories() == []
-
-
 async def test_what_was_forgotten_meanwhile_is_not_brought_back_by_making_it_again(bench: Bench) -> None:
     async with bench.deployment.start() as process:
         await _known_and_waiting(bench, process, "My cat is called Tom.", f"My cat is called Tom! {SISTER} I dive.")
         await _killed_at_apply(bench, process)
-        bench.deployment.clock.now += LATER_SECONDS
         planned = {memory.content: memory.id for memory in await _planned(bench, process)}
         (cat,) = await bench.memories()
         async with process.ledger.write("ann") as held:
@@ -236,7 +212,6 @@ async def test_what_a_reader_said_of_a_pair_counts_until_one_of_it_changes(
     async with bench.deployment.start() as process:
         await _known_and_waiting(bench, process, MONDAY, FRIDAY)
         await _killed_at_apply(bench, process, reader=PlainReader(moves((MONDAY, FRIDAY))))
-    bench.deployment.clock.now += LATER_SECONDS
     await _said_meanwhile(bench, meanwhile)
     async with bench.later(LATER_SECONDS) as process:
         await bench.worker(process, reader=_Never()).work_off()
@@ -250,29 +225,15 @@ async def test_a_yes_that_was_applied_is_not_applied_again(bench: Bench) -> None
         await bench.tell(process, "That's right.", session="s1")
         await _killed_at_apply(bench, process, is_after=True)
         (raised,) = await bench.memories()
-    bench.deployment.clock.now += LATER_SECONDS
     await _said_meanwhile(bench, "My boat is called Nereid.")
     async with bench.later(LATER_SECONDS) as process:
         await bench.worker(process).work_off()
     cat = next(memory for memory in await bench.memories() if "cat" in memory.content)
-    assert raised.confidence > known.confidence
-    assert cat.confidence == raised.confidence
+    assert cat.confidence == raised.confidence > known.confidence
 
 
 SAID = "My cat is called Tom. The weather felt strange near Tom the whole afternoon."
 KEEPS_RAW_WORDS = WorkerSettings(words_of=frozenset({Role.USER}))
-
-
-async def _forget(erasure: Erasure, process: Process, how: str, turn_id: str) -> None:
-    if how == "the user":
-        await erasure.scope("ann", "")
-    elif how == "the turn":
-        await erasure.source("ann", turn_id)
-    else:
-        await erasure.withdraw("ann", [turn_id])
-        await erasure.sources("ann", [turn_id])
-        await process.log.messages.delete_turns("ann", [turn_id])
-        await erasure.drop_states("ann")
 
 
 @pytest.mark.parametrize(
@@ -297,7 +258,16 @@ async def test_what_is_forgotten_while_its_plan_is_tried_again_does_not_return(
                 tasks.create_task(bench.worker(process, settings=KEEPS_RAW_WORDS).work_off())
                 await asyncio.wait_for(is_leased.wait(), 30)
                 bench.deployment.clock.now += 1
-                await _forget(bench.erasure(process), process, how, turn.id)
+                erasure = bench.erasure(process)
+                if how == "the user":
+                    await erasure.scope("ann", "")
+                elif how == "the turn":
+                    await erasure.source("ann", turn.id)
+                else:
+                    await erasure.withdraw("ann", [turn.id])
+                    await erasure.sources("ann", [turn.id])
+                    await process.log.messages.delete_turns("ann", [turn.id])
+                    await erasure.drop_states("ann")
                 may_go_on.set()
         bench.deployment.clock.now += LATER_SECONDS
         await bench.worker(process, settings=KEEPS_RAW_WORDS).work_off()

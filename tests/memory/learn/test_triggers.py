@@ -1,7 +1,4 @@
-"""What one look says of a turn, from what the trained reader read in it: when it is learnt, and what is shed first.
-
-Then a worker that waits for a session to be worth a model's call: how often it calls, and what cannot wait.
-"""
+"""What one look says of a turn: when it is learnt, and what is shed first; and a worker that waits accordingly."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from hashing_embedder import HashingEmbedder
 from learning_parts import Bench
 from plain_reader import PlainReader
 from prometheus_client import CollectorRegistry
-from turn_logs import Process
+from turn_logs import Process, lease_at, leased
 
 from memory.learn import triggers
 from memory.learn.readers import Readers
@@ -84,10 +81,11 @@ def test_a_turn_is_worth_as_much_as_its_weightiest_statement_and_small_talk_next
     assert examine(TURN, [leaves_no_memory]).worth == WORTH_NOTHING
 
 
-def test_a_turn_ends_a_topic_only_if_it_is_hardly_alike() -> None:
-    assert examine(TURN, NOTHING, likeness=DRIFT_SIMILARITY / 2).ends_topic
-    assert not examine(TURN, NOTHING, likeness=2 * DRIFT_SIMILARITY).ends_topic
-    assert not examine(TURN, NOTHING, likeness=None).ends_topic  # nothing that could have ended
+@pytest.mark.parametrize(
+    ("likeness", "ends_topic"), [(DRIFT_SIMILARITY / 2, True), (2 * DRIFT_SIMILARITY, False), (None, False)]
+)
+def test_a_turn_ends_a_topic_only_if_it_is_hardly_alike(likeness: float | None, *, ends_topic: bool) -> None:
+    assert examine(TURN, NOTHING, likeness=likeness).ends_topic is ends_topic
 
 
 @pytest.mark.parametrize("text", ["thanks, that helps!", "and how much?", "yes", "好的谢谢", "", "```\nx = 1\n```"])
@@ -100,10 +98,8 @@ def test_only_the_users_last_messages_are_looked_at_and_of_each_its_beginning() 
     turn = shortened(a_turn(*(f"{number}: {book}" for number in range(MESSAGES_MAX + 5))))
     assert [int(message.content.split(":")[0]) for message in turn.messages] == list(range(5, MESSAGES_MAX + 5))
     assert {len(message.content) for message in turn.messages} == {CHARACTERS_MAX}
-    words = "Remember that my cat is called Tom"
-    for turn in (a_turn(words, role="system"), a_turn(words, is_tool=True)):
+    for turn in (a_turn(book, role="system"), a_turn(book, is_tool=True), a_turn(answer=book)):
         assert shortened(turn).messages == ()
-    assert [message.content for message in shortened(a_turn("hello", answer=words)).messages] == ["hello"]
 
 
 MODEL = {
@@ -134,20 +130,15 @@ def patient(bench: Bench, process: Process, model: Windows) -> Worker:
     return bench.worker(process, model=model, settings=settings)
 
 
-async def test_where_no_model_reads_each_turn_is_learnt_at_once_whatever_the_settings_say(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        worker = bench.worker(process, settings=WorkerSettings(due=DUE))
-        await bench.tell(process, HAWAII)
-        assert await worker.work_off() == 1
-    assert await bench.contents() == [HAWAII]
-
-
-async def test_a_model_that_is_promoted_reads_what_comes_next_and_is_waited_for(bench: Bench, process: Process) -> None:
-    model = Windows()
-    readers = Readers(PlainReader())
+async def test_each_turn_is_learnt_at_once_until_a_model_is_promoted_which_is_waited_for(
+    bench: Bench, process: Process
+) -> None:
+    """Whatever the settings say."""
+    model, readers = Windows(), Readers(PlainReader())
     worker = bench.worker(process, readers=readers, settings=WorkerSettings(due=DUE))
     await bench.tell(process, HAWAII)
     assert await worker.work_off() == 1
+    assert await bench.contents() == [HAWAII]
     readers.first = model
     await bench.tell(process, ISLANDS)
     assert await worker.work_off() == 0
@@ -157,8 +148,7 @@ async def test_a_model_that_is_promoted_reads_what_comes_next_and_is_waited_for(
 
 
 async def test_when_a_session_has_ended_all_that_waits_of_it_is_learnt_however_patient_the_settings_are(
-    bench: Bench,
-    process: Process,
+    bench: Bench, process: Process
 ) -> None:
     told = {
         "memory": {"extraction_batch_size": 10, "learn": {"idle_seconds": 3_600, "session_end_seconds": 60}},
@@ -204,11 +194,10 @@ async def test_another_topic_ends_the_window_before_it(bench: Bench, process: Pr
     for text in (HAWAII, ISLANDS, SCRIPT, "thanks!"):
         await bench.tell(process, text)
         await a_scanner(bench, process, Topics(), model=Windows()).scan()
-    lease = await process.log.lease(now=bench.deployment.clock(), seconds=9, due=DUE)
-    assert lease is not None
+    lease = await leased(process.log, bench.deployment.clock(), DUE)
     assert [turn.messages[0].content for turn in lease.turns] == [HAWAII, ISLANDS]
     await process.log.acknowledge(lease)
-    assert await process.log.lease(now=bench.deployment.clock(), seconds=9, due=DUE) is None
+    assert await lease_at(process.log, bench.deployment.clock(), DUE) is None
 
 
 def a_scanner(
@@ -225,8 +214,7 @@ def a_scanner(
 
 
 async def test_without_the_embedder_a_look_still_sees_what_is_explicit(bench: Bench, process: Process) -> None:
-    model = Windows()
-    bench.embedder.is_down = True
+    model, bench.embedder.is_down = Windows(), True
     for text in (HAWAII, SCRIPT, "Remember that I am allergic to nuts"):
         await bench.tell(process, text)
     await patient(bench, process, model).work_off()

@@ -212,23 +212,21 @@ class ChangedMeanwhile:
 
 async def test_a_row_that_was_changed_after_the_plan_is_left_alone_with_all_that_belongs_to_it(here: World) -> None:
     await here.put(*MIXED)
-    tea = next(one for one in MIXED if one.id == "tea again")
-    changed = replace(tea, content="I like black tea", updated_at=NOW + 1)
+    tea, again, *_ = MIXED
+    changed = replace(again, content="I like black tea", updated_at=NOW + 1)
     meddled = replace(here, store=ChangedMeanwhile(here.store, changed))
     steps = await meddled.upkeep().run("ann")
     assert [step.memory.id for step in steps] == ["week"]
-    assert (await here.rows())["tea again"] == changed
-    assert (await here.rows())["tea"] == next(one for one in MIXED if one.id == "tea")
+    rows = await here.rows()
+    assert (rows["tea"], rows["tea again"]) == (tea, changed)
 
 
 # Crashes
 
 
-async def crashed(here: World, number: int, *, is_after: bool) -> bool:
-    """Whether the run died at the n-th call to a port."""
-    faults = Faults(number=number, error=Killed(), is_after=is_after)
+async def crashed(upkeep: Upkeep) -> bool:
     try:
-        await here.upkeep(RetentionRules(quota=4, erase_after=30 * DAY), faults=faults).run("ann")
+        await upkeep.run("ann")
     except Killed:
         return True
     return False
@@ -247,7 +245,8 @@ async def test_a_crash_at_any_call_leaves_nothing_half_done(tmp_path: Path, is_a
             await here.put(*MIXED)
             await here.count("coffee", "coffee")
             await here.notes.keep("ann", "k", PastNote("You lived in Bonn", ("old",), 5), made_at=NOW - 1)
-            died = await crashed(here, number, is_after=is_after) if number else False
+            faults = Faults(number=number, error=Killed(), is_after=is_after)
+            died = number > 0 and await crashed(here.upkeep(rules, faults=faults))
             rows = await here.rows()
             assert rows["tea"].status is MemoryStatus.ACTIVE
             if rows["tea again"].status is MemoryStatus.ARCHIVED:
@@ -274,7 +273,7 @@ class Down:
         raise Unavailable("milvus", "switched off by the test")
 
 
-async def test_the_schedule_looks_after_everybody_in_their_time(here: World) -> None:
+async def test_the_schedule_looks_after_everybody_in_their_time_and_ends_when_told_to(here: World) -> None:
     await here.put(*MIXED)
     now = [NOW]
     schedule = partial(here.schedule, clock=lambda: now[0])
@@ -291,12 +290,9 @@ async def test_the_schedule_looks_after_everybody_in_their_time(here: World) -> 
     value = here.metrics.registry.get_sample_value
     assert value("memproxy_upkeep_rounds_total", {"outcome": "broken_off"}) == 1
     assert value("memproxy_upkeep_changes_total", {"why": "duplicate"}) == 2
-
-
-async def test_a_schedule_ends_when_told_to(here: World) -> None:
     until = asyncio.Event()
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        group.create_task(here.schedule(here.upkeep()).run(until))
+        group.create_task(schedule(here.upkeep()).run(until))
         await asyncio.sleep(0)
         until.set()
 
@@ -305,11 +301,10 @@ async def test_nothing_is_derived_about_a_user_who_has_opted_out(here: World) ->
     model = ScriptedChat(json.dumps({"summary": "I like green tea and drink it in the morning and after lunch"}))
     here.reflecting = Reflector(model, name="small", at_least=3, seconds=1.0)
     teas = ("I like green tea in the morning", "I drink green tea after lunch", "Green tea helps me write")
+    await SqlOptOuts(here.database).set("ann", at=NOW)
     for user_id in ("ann", "bob"):
         of_user = [memory(f"{user_id}{n}", tea, user_id=user_id, category="preference") for n, tea in enumerate(teas)]
         await here.put(*of_user)
-    await SqlOptOuts(here.database).set("ann", at=NOW)
-    for user_id in ("ann", "bob"):
         await here.upkeep().run(user_id, [UpkeepTask.REFLECT])
     assert len(model.asked) == 1
     assert (len(await here.rows("ann")), len(await here.rows("bob"))) == (3, 4)
@@ -344,12 +339,10 @@ async def test_a_crash_while_rows_are_split_leaves_each_whole_or_split(tmp_path:
             here.reader = FactReader()
             await here.put(old("m", HOME_AND_BEES))
             faults = Faults(number=number, error=Killed(), is_after=is_after)
-            try:
-                await here.upkeep(faults=faults).run("ann", [UpkeepTask.SPLIT])
-            except Killed:
-                left = {row.content for row in (await here.rows()).values()}
-                assert left in ({HOME_AND_BEES}, {"I live in Leeds", "I keep bees"})
-            await here.upkeep().run("ann", [UpkeepTask.SPLIT])
+            died = await crashed(here.upkeep(faults=faults))
+            left = {row.content for row in (await here.rows()).values()}
+            assert left in ({HOME_AND_BEES}, {"I live in Leeds", "I keep bees"})
+            await here.upkeep().run("ann")
             assert {row.content for row in (await here.rows()).values()} == {"I live in Leeds", "I keep bees"}
-            if number > len(faults.calls):
+            if not died:
                 break

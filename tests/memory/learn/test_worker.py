@@ -33,10 +33,9 @@ async def test_a_told_fact_becomes_one_memory_with_its_evidence(bench: Bench, pr
 
 
 async def test_the_same_statement_of_another_user_or_project_is_another_memory(bench: Bench, process: Process) -> None:
-    await bench.tell(process, BUDGET, user="ann", project="p")
-    await bench.tell(process, BUDGET, user="ann", project="q")
-    await bench.learn(process, BUDGET, user="bob", project="p")
     places = (("ann", "p"), ("ann", "q"), ("bob", "p"))
+    for user, project in places:
+        await bench.learn(process, BUDGET, user=user, project=project)
     rows = [memory for user, project in places for memory in await bench.memories(user, project=project)]
     assert [(row.user_id, row.project_id) for row in rows] == list(places)
     assert len({row.id for row in rows}) == 3
@@ -55,18 +54,17 @@ async def test_a_running_worker_learns_what_is_closed_and_what_a_dead_process_le
     assert await bench.contents() == [BUDGET, "My cat is called Tom."]
 
 
-async def test_windows_of_several_users_are_learnt_at_the_same_time_but_no_more_than_allowed(bench: Bench) -> None:
+async def test_no_more_windows_are_learnt_at_once_than_are_allowed(bench: Bench, process: Process) -> None:
     model = _Busy(until=lambda: model.most_at_once >= 3)
     settings = WorkerSettings(windows_at_once=3)
-    async with bench.deployment.start() as process:
-        for number in range(7):
-            await bench.tell(process, BUDGET, user=f"user-{number}")
-        until = asyncio.Event()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(bench.worker(process, model=model, settings=settings).run(until))
-            while model.finished < 7:
-                await asyncio.sleep(0.01)
-            until.set()
+    for number in range(7):
+        await bench.tell(process, BUDGET, user=f"user-{number}")
+    until = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(bench.worker(process, model=model, settings=settings).run(until))
+        while model.finished < 7:
+            await asyncio.sleep(0.01)
+        until.set()
     assert model.most_at_once == 3
 
 
@@ -84,11 +82,10 @@ async def test_told_to_stop_it_finishes_what_is_under_way(bench: Bench, process:
 
 
 async def test_the_lease_is_extended_while_the_model_thinks(bench: Bench, process: Process) -> None:
-    faults = Faults()
+    faults, settings = Faults(), WorkerSettings(lease_seconds=0.06)
     model = _Busy(until=lambda: faults.calls.count("extend") >= 2)
     await bench.tell(process, BUDGET)
-    worker = bench.worker(process, faults=faults, model=model, settings=WorkerSettings(lease_seconds=0.06))
-    await worker.work_off()
+    await bench.worker(process, faults=faults, model=model, settings=settings).work_off()
     assert model.finished == 1
 
 
@@ -140,15 +137,10 @@ TOLD = ("My budget for the Hawaii trip is $10,000. My cat is called Tom.", "My b
 KNOWN = "My sister lives in Oslo."
 
 
-@pytest.mark.parametrize(
-    ("error", "is_after"),
-    [
-        (Killed(), False),
-        (asyncio.CancelledError(), True),
-        (Unavailable("milvus", "gone"), False),
-        (RuntimeError("bug"), True),
-    ],
-)
+ERRORS = (Killed(), False), (asyncio.CancelledError(), True), (Unavailable("milvus", ""), False), (RuntimeError(), True)
+
+
+@pytest.mark.parametrize(("error", "is_after"), ERRORS)
 async def test_a_crash_at_any_call_loses_and_doubles_nothing(
     tmp_path: Path, error: BaseException, *, is_after: bool
 ) -> None:

@@ -1,7 +1,4 @@
-"""The worker killed at every await of what it runs around its jobs: nothing is lost, doubled or left locked.
-
-Its jobs are broken off at each of theirs in `test_worker_every_await`.
-"""
+"""The worker killed at every await of what it runs around its jobs: nothing is lost, doubled or left locked."""
 
 from __future__ import annotations
 
@@ -21,13 +18,8 @@ from memory.model import Claim, Turn
 from memory.ports import LearnDue
 
 BEFORE_THE_PAUSE, LAST, OPEN = ("ann", "bob", "carl"), "dora", "eve"
-TOLD = {
-    "ann": "Please remember that my car is blue.",
-    "bob": "Please remember that my bike is green.",
-    "carl": "Please remember that my door is red.",
-    LAST: "Please remember that my tent is orange.",
-    OPEN: "My cat is called Tom.",
-}
+TOLD = {user: f"Please remember that {user}'s car is blue." for user in (*BEFORE_THE_PAUSE, LAST)}
+TOLD[OPEN] = "My cat is called Tom."
 SETTINGS = WorkerSettings(
     due=LearnDue(idle_seconds=0.001),
     queue_turns_max=1,
@@ -92,9 +84,7 @@ async def killed_at(bench: Bench, kill: ProcessKilled) -> list[str]:
         await dying.log.open(a_turn("left open", user=OPEN, text=TOLD[OPEN]))
         bench.deployment.clock.now += 1
         await kill.run(a_working_day(bench, dying))
-        if not [
-            turn async for turn in other.log.turns(LAST)
-        ]:  # what the user says does not depend on how far the worker came
+        if not [turn async for turn in other.log.turns(LAST)]:  # who tells it does not wait for the worker
             await bench.tell(other, TOLD[LAST], user=LAST)
     await kill.move_to_dead_letters()
     async with bench.later(LATER_SECONDS) as survivor:

@@ -1,8 +1,7 @@
 """A crash at every await of the worker, wherever it stands: the outcome is that of a run that nothing disturbed.
 
-New code is covered as it is written: every call to a port suspends, and the worker is broken off at each suspension.
-What the scenario does not reach fails the last test, by file and line. What runs beside the jobs is killed in
-`test_worker_around_its_jobs`, who has lost the lock and who is written to all the time in `test_lost_locks`.
+What the scenario does not reach fails the last test, by file and line, but for what `test_worker_around_its_jobs` and
+`test_lost_locks` reach.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import copy
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -104,8 +104,8 @@ async def prepare(bench: Bench) -> None:
     """Something known, turns to learn, plans that were not carried out, one that nobody can read, a model away."""
     async with bench.deployment.start() as process:
         await bench.tell(process, f"{KNOWN} {CAR} {FORGOTTEN} {HOME} {DENTIST} {LOCKER}", session="s0")
-        await bench.tell(process, BUDGET, user="eve")
-        await bench.tell(process, BUDGET, user="iris")
+        for user in ("eve", "iris"):
+            await bench.tell(process, BUDGET, user=user)
         await bench.tell(process, "My kite is red.", user="jack")
         await bench.tell(process, "My lamp is green.", user="kim")
         await bench.worker(process, model=Model(DAY_BEFORE), settings=SETTINGS).work_off()
@@ -174,8 +174,7 @@ async def recover(bench: Bench) -> dict[str, Any]:
     async with bench.deployment.start() as survivor:
         for _ in range(3):
             bench.deployment.clock.now += LATER_SECONDS
-            worker = bench.worker(survivor, model=Model(NEVER), settings=SETTINGS)
-            await worker.work_off()
+            await bench.worker(survivor, model=Model(NEVER), settings=SETTINGS).work_off()
         return await outcome(bench, survivor)
 
 
@@ -242,10 +241,8 @@ async def broken_off_at(bench: Bench, window_number: int, number: int, error: Ba
     async with bench.deployment.start() as dying:
         one = a_window(bench, dying, Faults(is_slow=True), window_number)
         run = BrokenOff(one, at=number, error=error, is_after=is_after)
-        try:
+        with suppress(type(error)):
             await run
-        except type(error):
-            pass
     return run.suspensions >= number
 
 
@@ -253,6 +250,7 @@ async def test_the_quiet_run_is_what_it_is_meant_to_be(tmp_path: Path) -> None:
     bench = await a_bench(tmp_path / "quiet")
     found = await recover(bench)
     assert [user for user, _ in found["dead letters"]] == ["bob", "eve", "iris"]
+    assert "the stored plan has version 99" in found["dead letters"][0][1]
     assert sorted((content, status) for _, content, status, *_ in found["rows"].elements()) == sorted(
         [
             (BUDGET, "active"),
@@ -308,27 +306,23 @@ async def test_a_crash_at_any_await_leaves_what_an_undisturbed_run_leaves(
         async with bench.deployment.start() as process:
             is_window = await a_window(bench, process, Faults(is_slow=True), window_number)
         window_number += 1
-    assert (broken_off + window_number) * every >= await suspensions_of_a_bad_day(tmp_path / "whole") > 60
+    whole = await a_whole_bad_day(tmp_path / "whole", Faults(is_slow=True))
+    assert (broken_off + window_number) * every >= whole.suspensions > 60
     assert len(recovered) > 60 / every, "crashes left hardly anything to recover from: the test shows little"
 
 
-async def suspensions_of_a_bad_day(folder: Path) -> int:
+async def a_whole_bad_day(folder: Path, faults: Faults) -> BrokenOff:
+    """Which nobody broke off."""
     bench = await a_bench(folder)
     async with bench.deployment.start() as process:
-        run = BrokenOff(a_bad_day(bench, process, Faults(is_slow=True)), at=0, error=Killed())
+        run = BrokenOff(a_bad_day(bench, process, faults), at=0, error=Killed())
         await run
-    return run.suspensions
+    return run
 
 
 async def test_no_await_of_the_worker_is_left_out(tmp_path: Path) -> None:
     faults = Faults(is_slow=True)
-    bench = await a_bench(tmp_path / "watched")
-    async with bench.deployment.start() as process:
-        run = BrokenOff(a_bad_day(bench, process, faults), at=0, error=Killed())
-        await run
-    places = [
-        place
-        for module in WATCHED
-        for place in awaits_of(Path(str(module.__file__)), without=AROUND_THE_JOBS | LOCK_LOST | WRITTEN_TO)
-    ]
-    assert [str(place) for place in places if not place.is_among(faults.callers | run.lines)] == []
+    lines = (await a_whole_bad_day(tmp_path / "watched", faults)).lines | faults.callers
+    for module in WATCHED:
+        places = awaits_of(Path(str(module.__file__)), without=AROUND_THE_JOBS | LOCK_LOST | WRITTEN_TO)
+        assert [str(place) for place in places if not place.is_among(lines)] == []

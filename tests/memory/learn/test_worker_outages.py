@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
+from typing import Any, cast
 
 import pytest
 from learning_parts import Bench, Moody
@@ -31,30 +33,33 @@ async def letters(process: Process) -> list[DeadLetter]:
     return await process.log.dead_letters(limit=9)
 
 
-async def test_an_hour_without_the_model_costs_no_attempt_and_no_dead_letter(bench: Bench, process: Process) -> None:
-    model = Moody(bench, *[DOWN] * 20)
-    settings = WorkerSettings(attempts_max=2)
+async def asked_at(
+    bench: Bench, process: Process, troubles: Sequence[Exception], seconds: float, *, step: float = 1.0, **settings: Any
+) -> list[float]:
+    """When a model was asked about one turn, with which it meets one trouble after the other."""
+    model = Moody(bench, *troubles)
     await bench.tell(process, BUDGET)
-    await worked_for(bench, bench.worker(process, model=model, settings=settings), 2 * HOUR, step=10.0)
+    worker = bench.worker(process, model=model, jitter=settings.pop("jitter", 1.0), settings=WorkerSettings(**settings))
+    await worked_for(bench, worker, seconds, step=step)
+    return model.at
+
+
+async def test_an_hour_without_the_model_costs_no_attempt_and_no_dead_letter(bench: Bench, process: Process) -> None:
+    at = await asked_at(bench, process, [DOWN] * 20, 2 * HOUR, step=10.0, attempts_max=2)
     assert await letters(process) == []
-    assert model.at[20] - model.at[0] > HOUR
+    assert at[20] - at[0] > HOUR
     assert await bench.contents() == [BUDGET]
     assert bench.count("memproxy_windows_total", outcome="sat_out") == 20
     assert bench.count("memproxy_windows_total", outcome="retried") == 0
 
 
-async def test_while_it_is_down_the_model_is_asked_later_and_later_up_to_the_longest_wait(bench: Bench) -> None:
-    model = Moody(bench, *[DOWN] * 5)
-    settings = WorkerSettings(retry_base_seconds=10.0, retry_seconds_max=25.0)
-    async with bench.deployment.start() as process:
-        await bench.tell(process, BUDGET)
-        await worked_for(bench, bench.worker(process, model=model, settings=settings), 200.0)
-    assert [after - before for before, after in pairwise(model.at)] == [10, 20, 25, 25, 25]
+async def test_while_it_is_down_the_model_is_asked_later_and_later(bench: Bench, process: Process) -> None:
+    at = await asked_at(bench, process, [DOWN] * 5, 200.0, retry_base_seconds=10.0, retry_seconds_max=25.0)
+    assert [after - before for before, after in pairwise(at)] == [10, 20, 25, 25, 25]
 
 
-async def test_what_the_model_is_away_from_for_too_long_is_a_dead_letter_and_a_replay_gives_it_all_its_time_again(
-    bench: Bench,
-    process: Process,
+async def test_away_for_too_long_it_is_a_dead_letter_and_a_replay_gives_it_all_its_time_again(
+    bench: Bench, process: Process
 ) -> None:
     settings = WorkerSettings(retry_seconds_max=20.0, model_outage_seconds_max=100.0)
     await bench.tell(process, BUDGET)
@@ -74,37 +79,31 @@ async def test_what_the_model_is_away_from_for_too_long_is_a_dead_letter_and_a_r
     assert await bench.contents() == [BUDGET]
 
 
-async def test_an_outage_between_two_bad_answers_leaves_the_attempts_as_they_were(bench: Bench) -> None:
-    model = Moody(bench, JUNK, *[DOWN] * 9, JUNK, *[DOWN] * 9, JUNK)
-    settings = WorkerSettings(attempts_max=3, retry_seconds_max=10.0)
-    async with bench.deployment.start() as process:
-        await bench.tell(process, BUDGET)
-        await worked_for(bench, bench.worker(process, model=model, settings=settings), 300.0)
-        (letter,) = await letters(process)
+async def test_an_outage_between_two_bad_answers_leaves_the_attempts_as_they_were(
+    bench: Bench, process: Process
+) -> None:
+    troubles = [JUNK, *[DOWN] * 9, JUNK, *[DOWN] * 9, JUNK]
+    at = await asked_at(bench, process, troubles, 300.0, attempts_max=3, retry_seconds_max=10.0)
+    (letter,) = await letters(process)
     assert (letter.reason, letter.attempts) == (str(JUNK), 3 + 9)  # those that met the last outage are told, too
-    assert len(model.at) == 21
+    assert len(at) == 21
     assert bench.count("memproxy_windows_total", outcome="retried") == 2
 
 
 async def test_each_outage_is_sat_out_for_itself(bench: Bench, process: Process) -> None:
     """One that ended is not added to the next."""
-    model = Moody(bench, *[DOWN] * 9, JUNK, *[DOWN] * 9)
-    settings = WorkerSettings(retry_seconds_max=10.0, model_outage_seconds_max=100.0)
-    await bench.tell(process, BUDGET)
-    await worked_for(bench, bench.worker(process, model=model, settings=settings), 300.0)
+    troubles, limits = [*[DOWN] * 9, JUNK, *[DOWN] * 9], {"retry_seconds_max": 10.0, "model_outage_seconds_max": 100.0}
+    at = await asked_at(bench, process, troubles, 300.0, **limits)
     assert await letters(process) == []
-    assert model.at[-1] - model.at[0] > 100.0
+    assert at[-1] - at[0] > 100.0
     assert await bench.contents() == [BUDGET]
 
 
-async def test_turns_that_waited_for_days_before_the_model_went_away_have_all_its_time(bench: Bench) -> None:
-    async with bench.deployment.start() as process:
-        await bench.tell(process, BUDGET)
-        bench.deployment.clock.now += 30 * 24 * HOUR
-        model = Moody(bench, *[DOWN] * 10)
-        settings = WorkerSettings(attempts_max=1, retry_seconds_max=60.0)
-        await worked_for(bench, bench.worker(process, model=model, settings=settings), HOUR, step=10.0)
-        assert await letters(process) == []
+async def test_turns_that_waited_for_days_have_all_the_time_of_an_outage(bench: Bench, process: Process) -> None:
+    await bench.tell(process, BUDGET)
+    bench.deployment.clock.now += 30 * 24 * HOUR
+    await asked_at(bench, process, [DOWN] * 10, HOUR, step=10.0, attempts_max=1, retry_seconds_max=60.0)
+    assert await letters(process) == []
     assert await bench.contents() == [BUDGET]
 
 
@@ -122,15 +121,10 @@ async def test_whoever_needs_no_model_goes_on_beside(bench: Bench, process: Proc
 
 
 async def test_an_outage_of_our_own_parts_is_sat_out_and_halts_all(bench: Bench, process: Process) -> None:
-    clock = bench.deployment.clock
     await bench.tell(process, BUDGET)
-    down = _StoreDown()
-    settings = WorkerSettings(attempts_max=3)
-    broken = Bench(bench.deployment, store=down, embedder=bench.embedder, metrics=bench.metrics, has_sets=False)  # type: ignore[arg-type]
-    while_down = broken.worker(process, settings=settings)
-    for _ in range(10):
-        await while_down.work_off()
-        clock.now += 6
+    down, settings = _StoreDown(), WorkerSettings(attempts_max=3)
+    while_down = _without_store(bench, down).worker(process, settings=settings)
+    await worked_for(bench, while_down, 60.0, step=6.0)
     assert down.asked > 5
     assert while_down._is_part_down
     assert await letters(process) == []
@@ -140,8 +134,8 @@ async def test_an_outage_of_our_own_parts_is_sat_out_and_halts_all(bench: Bench,
 
 async def test_our_own_parts_too_are_not_waited_for_for_ever(bench: Bench, process: Process) -> None:
     await bench.tell(process, BUDGET)
-    broken = Bench(bench.deployment, store=_StoreDown(), embedder=bench.embedder, metrics=bench.metrics, has_sets=False)  # type: ignore[arg-type]
-    worker = broken.worker(process, settings=WorkerSettings(attempts_max=1, outage_seconds_max=50.0))
+    settings = WorkerSettings(attempts_max=1, outage_seconds_max=50.0)
+    worker = _without_store(bench, _StoreDown()).worker(process, settings=settings)
     await worked_for(bench, worker, 49.0)
     assert await letters(process) == []
     await worked_for(bench, worker, 3.0)
@@ -161,14 +155,16 @@ class _StoreDown:
         raise Unavailable("milvus", "connection refused")
 
 
+def _without_store(bench: Bench, down: _StoreDown) -> Bench:
+    return replace(bench, store=cast(Any, down), has_sets=False)
+
+
 @pytest.mark.parametrize("jitter", [0.0, 1.0])
 async def test_waits_after_bad_answers_double_up_to_the_longest_and_lie_between_half_and_all_of_it(
     bench: Bench, process: Process, jitter: float
 ) -> None:
-    model, step = Moody(bench, *[JUNK] * 9), 0.25
-    settings = WorkerSettings(attempts_max=10, retry_base_seconds=2.0, retry_seconds_max=60.0)
-    await bench.tell(process, BUDGET)
-    await worked_for(bench, bench.worker(process, model=model, settings=settings, jitter=jitter), 300.0, step=step)
+    limits = {"attempts_max": 10, "retry_base_seconds": 2.0, "retry_seconds_max": 60.0}
+    at = await asked_at(bench, process, [JUNK] * 9, 300.0, step=0.25, jitter=jitter, **limits)
     whole = [min(2.0 * 2**n, 60.0) for n in range(8)]
-    waits = [after - before for before, after in pairwise(model.at)][:8]
-    assert waits == pytest.approx([one * (0.5 + jitter / 2) for one in whole], abs=step)
+    waits = [after - before for before, after in pairwise(at)][:8]
+    assert waits == pytest.approx([one * (0.5 + jitter / 2) for one in whole], abs=0.25)

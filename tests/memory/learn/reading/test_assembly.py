@@ -8,16 +8,11 @@ from typing import Any
 import pytest
 from claims import NOW, turn
 
-from memory.learn.reading.assembly import (
-    CONFIDENCE_AT_LEAST,
-    KEPT_SHARE_MIN,
-    JudgedMessage,
-    claims_of,
-)
+from memory.learn.reading.assembly import CONFIDENCE_AT_LEAST, KEPT_SHARE_MIN, JudgedMessage, claims_of
 from memory.learn.reading.judgements import JudgedClause, Judgement, RequestSpan
 from memory.learn.reading.labels import ACTS
 from memory.learn.reading.units import units_of
-from memory.model import Act, Claim, Evidence, Relation, Turn
+from memory.model import Act, Claim, Evidence, Relation, Role, Turn
 
 NOTHING = {"none": 0.98}
 
@@ -70,6 +65,8 @@ def test_a_stated_unit_is_a_claim_in_its_own_words() -> None:
     assert (claim.attribute, claim.values, claim.relation) == ("home", ("Leeds",), Relation.USER)
     assert (claim.said_at, claim.made_by, claim.is_affirmed) == (NOW, "trained x", True)
     assert claim.confidence > CONFIDENCE_AT_LEAST
+    (denied,) = read("I don't eat fish.", STATED)
+    assert not denied.is_affirmed
 
 
 def test_an_attribute_that_one_has_once_at_a_time_has_to_be_sure() -> None:
@@ -85,15 +82,13 @@ def test_a_name_and_a_relation_say_whom_it_is_about() -> None:
     assert (claim.relation, claim.name) == (Relation.CHILD, "Leo")
 
 
-@pytest.mark.parametrize("share", [0.1, 0.2])
-def test_what_hardly_looks_like_a_claim_is_not_even_proposed(share: float) -> None:
-    assert read("I live in Leeds.", judgement({"state": share, "none": 1 - share - 0.01})) == []
+def test_a_share_at_its_bar_is_what_the_gate_asks_for_and_far_below_it_nothing_is_proposed() -> None:
+    def stated_by(share: float) -> list[float]:
+        found = read("I live in Leeds.", judgement({"state": share, "none": 1 - share - 0.01}))
+        return [claim.confidence for claim in found]
 
-
-def test_a_share_at_its_bar_is_what_the_gate_asks_for() -> None:
-    below = read("I live in Leeds.", judgement({"state": KEPT_SHARE_MIN - 0.02, "none": 1.0 - KEPT_SHARE_MIN}))[0]
-    above = read("I live in Leeds.", judgement({"state": KEPT_SHARE_MIN + 0.02, "none": 0.97 - KEPT_SHARE_MIN}))[0]
-    assert below.confidence < CONFIDENCE_AT_LEAST <= above.confidence
+    assert (stated_by(0.1), stated_by(0.2)) == ([], [])
+    assert stated_by(KEPT_SHARE_MIN - 0.02)[0] < CONFIDENCE_AT_LEAST <= stated_by(KEPT_SHARE_MIN + 0.02)[0]
 
 
 def test_acts_that_leave_a_memory_count_together() -> None:
@@ -161,30 +156,31 @@ def test_what_nobody_could_understand_is_kept_only_if_the_user_asks_for_it(act: 
 def test_a_reply_that_nobody_could_understand_is_none_either() -> None:
     lost = judgement({"state": 0.99}, leaning_share=0.97)
     (claim,) = read("It is the blue one.", lost, previous=turn("Hi.", answer="Sounds like a good plan."))
-    assert claim.confidence < CONFIDENCE_AT_LEAST
+    assert (claim.text, claim.confidence < CONFIDENCE_AT_LEAST) == ("It is the blue one.", True)
     (claim,) = read("It is the blue one.", lost, previous=turn("Hi.", answer="Which boat is yours?"))
     assert (claim.text, claim.confidence >= CONFIDENCE_AT_LEAST) == ("Which boat is yours? It is the blue one.", True)
 
 
 def test_a_sentence_that_leans_takes_the_one_before_it_along() -> None:
-    claims = read("I have a goat called Mo. He is three. He loves figs.", STATED, LEANING, LEANING)
-    assert [claim.text for claim in claims] == [
-        "I have a goat called Mo.",
-        "I have a goat called Mo. He is three.",
-        "I have a goat called Mo. He loves figs.",
-    ]
-    assert [claim.evidence.quote for claim in claims] == ["I have a goat called Mo.", "He is three.", "He loves figs."]
+    sentences = ["I have a goat called Mo.", "He is three.", "He loves figs.", "My car is a Fiat."]
+    claims = read(" ".join(sentences), STATED, LEANING, LEANING, STATED)
+    goat, three, figs, car = sentences
+    assert [claim.text for claim in claims] == [goat, f"{goat} {three}", f"{goat} {figs}", car]
+    assert [claim.evidence.quote for claim in claims] == sentences
 
 
-def test_a_sentence_that_leans_on_one_that_is_not_kept_takes_it_along() -> None:
-    (claim,) = read("How about my new bike? It cost me 300.", judgement(NOTHING), LEANING)
-    assert (claim.text, claim.evidence.quote) == ("How about my new bike? It cost me 300.", "It cost me 300.")
-
-
-def test_nothing_is_taken_along_from_another_paragraph_or_from_what_is_quoted() -> None:
-    assert read("Fix my bike.\n\nIt cost me 300.", judgement(NOTHING), LEANING)[0].text == "It cost me 300."
-    quoted = "> I have a bike.\n\nIt cost me 300."
-    assert read(quoted, judgement(NOTHING), LEANING)[0].text == "It cost me 300."
+@pytest.mark.parametrize(
+    ("before", "is_taken_along"),
+    [
+        ("How about my new bike? ", True),  # though it is not kept
+        ("Fix my bike.\n\n", False),
+        ("> I have a bike.\n\n", False),
+    ],
+    ids=["a question", "another paragraph", "what is quoted"],
+)
+def test_what_a_sentence_that_leans_takes_along_stands_right_before_it(before: str, *, is_taken_along: bool) -> None:
+    (claim,) = read(f"{before}It cost me 300.", judgement(NOTHING), LEANING)
+    assert (claim.text, claim.evidence.quote) == (f"{before * is_taken_along}It cost me 300.", "It cost me 300.")
 
 
 @pytest.mark.parametrize(
@@ -194,10 +190,7 @@ def test_nothing_is_taken_along_from_another_paragraph_or_from_what_is_quoted() 
             "Our little flat has four rooms, costs 1,150 and is on the third floor.",
             {"Our little flat has four rooms": {}, "costs 1,150": LEANS, "is on the third floor": LEANS},
             ["1,150", "third floor"],
-            [
-                "Our little flat has four rooms, costs 1,150",
-                "Our little flat has four rooms is on the third floor",
-            ],
+            ["Our little flat has four rooms, costs 1,150", "Our little flat has four rooms is on the third floor"],
         ),
         (  # but no other fact
             "My sister Ana lives in Rome and works as a baker.",
@@ -215,13 +208,10 @@ def test_a_clause_that_leans_takes_along_who_it_is_about(
     assert [claim.evidence.words for claim in claims] == list(facts)
 
 
-def test_a_clause_that_leans_on_a_thing_takes_that_along() -> None:
+def test_a_clause_that_leans_on_a_thing_and_each_fact_of_a_sentence_that_leans_take_that_along() -> None:
     text = "I found a red scarf, which my dog ate on the same day."
     facts = {"I found a red scarf": {}, "which my dog ate on the same day": LEANS}
     assert [claim.text for claim in read(text, stated(text, facts, "red scarf"), leaning=0.9)][1:] == [text[:-1]]
-
-
-def test_of_a_sentence_that_leans_each_fact_takes_the_sentence_before_it_along() -> None:
     text = "He lives in Tallinn and works there as a nurse."
     facts = {"He lives in Tallinn": LEANS, "works there as a nurse": LEANS}
     leaning = stated(text, facts, "Tallinn", "nurse", **LEANS)
@@ -262,42 +252,23 @@ def test_clauses_of_a_sentence_that_states_nothing_are_not_kept() -> None:
     assert read(text, judgement(NOTHING, clauses=clauses)) == []
 
 
-def test_a_sentence_that_stands_alone_stays_alone() -> None:
-    claims = read("I have a goat. My car is a Fiat.", STATED, STATED)
-    assert [claim.text for claim in claims] == ["I have a goat.", "My car is a Fiat."]
-
-
 def test_what_is_not_the_authors_own_is_never_a_claim() -> None:
     message = "Fix this:\n```\nI live in Leeds\n```"
     assert read(message, judgement(NOTHING), STATED) == []
 
 
 def test_a_bare_yes_takes_the_question_for_its_evidence() -> None:
-    asked = replace(turn("hi", turn_id="t0"), answer="Nice. Do you still cycle to work?")
+    asked = turn("hi", turn_id="t0", answer="Nice. Do you still cycle to work?")
     (claim,) = read("yes", judgement({"state": 0.8}), previous=asked)
-    assert (claim.evidence.quote, claim.evidence.role, claim.evidence.turn_id) == (
-        "Do you still cycle to work?",
-        "assistant",
-        "t0",
-    )
-    assert claim.text == "Do you still cycle to work? yes"
+    question = "Do you still cycle to work?"
+    assert (claim.text, claim.evidence) == (f"{question} yes", Evidence(question, "t0", Role.ASSISTANT))
 
 
 def test_a_short_answer_stands_behind_its_question_and_quotes_the_author_alone() -> None:
-    asked = replace(turn("hi", turn_id="t0"), answer="What is your cat called?")
+    asked = turn("hi", turn_id="t0", answer="What is your cat called?")
     (claim,) = read("Miso", judgement({"state": 0.9}, attribute="pet", leaning_share=0.9), previous=asked)
     assert (claim.text, claim.evidence.quote, claim.evidence.role) == ("What is your cat called? Miso", "Miso", "user")
-
-
-def test_an_answer_that_asks_nothing_explains_nothing() -> None:
-    told = replace(turn("hi", turn_id="t0"), answer="Here you are.")
-    (claim,) = read("I like it", LEANING, previous=told)
-    assert claim.text == "I like it"
-
-
-def test_a_denial_is_marked() -> None:
-    (claim,) = read("I don't eat fish.", STATED)
-    assert not claim.is_affirmed
+    assert claim.told == (Evidence("What is your cat called?", "t0", Role.ASSISTANT),)
 
 
 def test_dates_go_into_fields_and_never_into_the_words() -> None:

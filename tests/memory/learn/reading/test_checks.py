@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +13,7 @@ from memory.language.restating import as_typed
 from memory.learn.reading.checks import CheckedAnswer, check_answer, distinct_claims, merge_second_answer
 from memory.learn.reading.prompting import ShippedChat, shipped_chats
 from memory.learn.reading.transcript import transcripts, written_chat
-from memory.model import Act, Claim, Relation, Role, Turn
+from memory.model import Act, Claim, Evidence, Relation, Role, Turn
 
 MESSAGE = "My brother Levi is a vet. He has two cats. Can you name a third one?"
 
@@ -53,15 +54,11 @@ def test_units_that_do_not_exist_or_are_no_neighbours_make_no_claim(units: list[
     assert '"u"' in found.objections[0]
 
 
-def test_units_with_pasted_text_between_them_make_no_claim() -> None:
+def test_units_with_pasted_text_between_them_or_too_much_text_make_no_claim() -> None:
     turns = said("I wrote this:\n\n> all men are brothers\n\nI am proud of it.")
     assert check(a_claim(1, 2), turns=turns).sound == ()
     assert sound(a_claim(2), turns=turns).text == "I am proud of it."
-
-
-def test_too_much_text_makes_no_claim() -> None:
-    turns = said("I like pears and plums, " * 60)
-    assert check(a_claim(1, 2, 3), turns=turns).sound == ()
+    assert check(a_claim(1, 2, 3), turns=said("I like pears and plums, " * 60)).sound == ()
 
 
 @pytest.mark.parametrize("item", [{}, 7, "claim", None, {"u": [1]}, {"u": ["one"], "act": "state"}, [1, 2]])
@@ -125,10 +122,9 @@ def test_words_are_found_as_typed_case_width_and_space_aside(words: str, quote: 
     assert as_typed(words, quote) == typed
 
 
-def test_numbers_and_single_words_are_taken_for_the_lists_that_they_stand_for() -> None:
-    claim = sound(a_claim(u=1, values=[15, "hens"]), turns=said("I keep 15 hens."))
-    assert claim.values == ("15", "hens")
-    assert sound(a_claim(1, values="hens"), turns=said("I keep 15 hens.")).values == ("hens",)
+@pytest.mark.parametrize(("values", "taken"), [([15, "hens"], ("15", "hens")), ("hens", ("hens",))])
+def test_numbers_and_single_words_are_taken_for_the_lists_that_they_stand_for(values: Any, taken: Any) -> None:
+    assert sound(a_claim(u=1, values=values), turns=said("I keep 15 hens.")).values == taken
 
 
 def test_the_author_has_no_name_field() -> None:
@@ -171,14 +167,32 @@ def test_each_fact_of_a_sentence_is_a_claim_that_quotes_the_sentence() -> None:
         "vegetarian " * 60,
     ],
 )
-def test_content_that_adds_something_gives_way_to_the_clause(content: str) -> None:
-    item = a_claim(1, clause="vegetarian", content=content, values=["vegetarian"])
-    assert sound(item, turns=said(FOUR)).text == "vegetarian"
+def test_content_that_adds_something_gives_way_to_the_clause_and_is_objected_to(content: str) -> None:
+    found = check(a_claim(1, clause="vegetarian", content=content, values=["vegetarian"]), turns=said(FOUR))
+    assert [placed.claim.text for placed in found.doubtful] == ["vegetarian"]
+    assert '"content"' in found.objections[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "clause", "content", "is_kept"),
+    [
+        ("I can't stand mushrooms or olives.", "olives", "I can't stand olives", True),
+        ("I don't eat meat or fish.", "fish", "I don't eat fish", True),
+        ("我不吃牛肉和羊肉。", "羊肉", "我不吃羊肉", True),
+        ("I eat fish, but no meat.", "no meat", "I eat meat", False),
+        ("I'm vegetarian. My son can't swim.", "vegetarian", "I'm not vegetarian", False),
+    ],
+)
+def test_content_denies_what_its_sentence_denies(text: str, clause: str, content: str, *, is_kept: bool) -> None:
+    found = check(a_claim(1, clause=clause, content=content), turns=said(text))
+    (placed,) = found.sound if is_kept else found.doubtful
+    assert placed.claim.text == (content if is_kept else clause)
 
 
 def test_content_takes_no_word_of_what_is_said_later_or_by_the_assistant() -> None:
     turns = said("He has two cats.", "My brother Levi is a vet.", answers=["So Levi does?"])
-    assert sound(a_claim(1, content="Levi has two cats", values=["two cats"]), turns=turns).text == "He has two cats."
+    (placed,) = check(a_claim(1, content="Levi has two cats", values=["two cats"]), turns=turns).doubtful
+    assert placed.claim.text == "He has two cats."
 
 
 @pytest.mark.parametrize(("act", "about", "name"), [("correct", "child", ""), ("state", "sibling", "Levi")])
@@ -188,20 +202,24 @@ def test_what_stands_in_place_of_a_pronoun_may_stand_in_what_was_said_before(act
     claim = sound(a_claim(2, content="I visit Levi in Tallinn", **fields), turns=turns)
     assert (claim.text, claim.values, claim.name) == ("I visit Levi in Tallinn", ("Tallinn",), name)
     assert check(a_claim(2, content="I visit him", **fields), turns=turns).refused == 1
-    spoilt = check(a_claim(2, content="I visit Levi in Tallinn by ferry", **fields), turns=turns).sound[0].claim
+    spoilt = check(a_claim(2, content="I visit Levi in Tallinn by ferry", **fields), turns=turns).doubtful[0].claim
     assert (spoilt.text, spoilt.values) == ("I visit him there.", ())
+
+
+def test_what_content_takes_along_from_other_turns_is_evidence_of_it() -> None:
+    context = said("Hi. My son Leo started school.", "How are you?", at=AT - 9)
+    turns = [replace(turn, id=f"w{turn.id}") for turn in said("He is six.")]
+    fields = {"about": "child", "name": "Leo", "values": ["six"]}
+    claim = sound(a_claim(1, content="Leo is six", **fields), turns=turns, context=context)
+    assert (claim.text, claim.name, claim.evidence.turn_id) == ("Leo is six", "Leo", "wt0")
+    assert claim.told == (Evidence("My son Leo started school.", "t0"),)
+    assert sound(a_claim(1), turns=turns, context=context).told == ()
 
 
 def test_a_clause_that_does_not_stand_in_the_sentence_makes_no_claim_and_the_rest_is_kept() -> None:
     found = check(a_claim(1, clause="I live in Rome"), a_claim(2, clause="two cats"), turns=said(MESSAGE))
     assert (len(found.sound), found.refused) == (1, 1)
     assert '"clause"' in found.objections[0]
-
-
-def test_the_same_fact_twice_and_a_part_of_it_are_one_claim() -> None:
-    whole = a_claim(1, clause="I'm Ada, 34", values=["Ada", "34"])
-    found = check(whole, whole, a_claim(1, clause="34", values=["34"]), a_claim(1, clause="Ada"), turns=said(FOUR))
-    assert [claim.text for claim in distinct_claims(found.sound)] == ["I'm Ada, 34"]
 
 
 @pytest.mark.parametrize(
@@ -217,8 +235,7 @@ def test_the_same_fact_twice_and_a_part_of_it_are_one_claim() -> None:
     ],
 )
 def test_a_date_counts_if_it_stands_in_the_quote_or_words_can_mean_it(text: str, begin: str, end: str) -> None:
-    claim = sound(a_claim(1, **{"from": begin}), turns=said(text))
-    assert claim.holds_from == day(end)
+    assert sound(a_claim(1, **{"from": begin}), turns=said(text)).holds_from == day(end)
 
 
 @pytest.mark.parametrize(
@@ -253,14 +270,28 @@ def test_words_that_no_calendar_knows_give_a_date_near_the_day_of_the_chat(text:
     ],
 )
 def test_a_date_that_the_quote_cannot_mean_is_left_out(text: str, begin: str) -> None:
-    found = check(a_claim(1, **{"from": begin}), turns=said(text))
-    assert found.doubtful[0].claim.holds_from is None
+    assert check(a_claim(1, **{"from": begin}), turns=said(text)).doubtful[0].claim.holds_from is None
 
 
 @pytest.mark.parametrize("begin", ["", "2024-06-05", "2027-06-04", "2024-02-31", "tomorrow"])
 def test_where_the_words_are_certain_their_date_counts_and_no_other(begin: str) -> None:
-    claim = sound(a_claim(1, **{"from": begin}), turns=said("I start tomorrow."))
-    assert claim.holds_from == day("2024-06-04")
+    assert sound(a_claim(1, **{"from": begin}), turns=said("I start tomorrow.")).holds_from == day("2024-06-04")
+
+
+@pytest.mark.parametrize(
+    ("text", "when", "bounds", "held"),
+    [
+        ("I'm away from tomorrow until Whitsun.", "until Whitsun", ("", "2024-06-16"), ("2024-06-04", "2024-06-17")),
+        ("I was ill last week.", "last week", ("2024-05-27", "2024-06-02"), ("2024-05-27", "2024-06-03")),
+        ("I was ill last week.", "last week", ("", "2024-06-05"), ("2024-05-27", "")),
+        ("I fly on 12.7.2024 until Advent.", "until Advent", ("", "2024-12-01"), ("2024-07-12", "2024-12-02")),
+    ],
+)
+def test_words_that_are_certain_of_one_bound_leave_the_other_to_the_model(
+    text: str, when: str, bounds: tuple[str, str], held: tuple[str, str]
+) -> None:
+    claim = sound(a_claim(1, when=when, until=bounds[1], **{"from": bounds[0]}), turns=said(text))
+    assert (claim.holds_from, claim.holds_until) == tuple(day(one) if one else None for one in held)
 
 
 @pytest.mark.parametrize(
@@ -276,12 +307,9 @@ def test_a_level_decides_the_confidence_and_a_guess_is_less_than_the_gate_asks_f
     assert sound(a_claim(1, sure="certainly")).confidence < 0.7
 
 
-def test_a_correction_is_one_by_category_too_and_what_is_asked_for_weighs_most() -> None:
+def test_category_and_importance_follow_the_act_and_time_and_scope_the_turn() -> None:
     assert sound(a_claim(1, act="correct", category="event")).category == "correction"
     assert sound(a_claim(1, act="remember")).importance > sound(a_claim(1)).importance
-
-
-def test_time_and_scope_are_those_of_the_turn() -> None:
     claim = sound(a_claim(2), turns=said("Hello.", "I dive."))
     assert (claim.said_at, claim.evidence.turn_id, claim.scope.session_id) == (AT + 1, "t1", "s1")
 
@@ -291,11 +319,8 @@ def test_a_bare_yes_quotes_the_question_and_says_whose_words_they_are(act: str) 
     claim = replied("yes", "Nice. Do you still dive?", act=act)
     assert (claim.act, claim.text) == (Act.STATE, "Do you still dive? yes")
     assert (claim.evidence.quote, claim.evidence.role) == ("Do you still dive?", Role.ASSISTANT)
-
-
-def test_a_confirmation_of_what_was_no_question_stays_one() -> None:
-    claim = replied("yes", "You still dive.", act="confirm")
-    assert (claim.act, claim.text) == (Act.CONFIRM, "yes")
+    unasked = replied("yes", "You still dive.", act="confirm")
+    assert (unasked.act, unasked.text) == (Act.CONFIRM, "yes")
 
 
 @pytest.mark.parametrize("text", ["Nope.", "Nah", "No.", "Nö", "不是"])
@@ -336,12 +361,19 @@ def test_a_reply_that_the_model_completes_takes_the_question_along_or_is_marked_
     assert bool(claim.question) is bool(content)
 
 
-def test_of_stored_claims_over_the_same_units_the_longest_stays_in_the_order_said() -> None:
-    found = check(a_claim(2), a_claim(1), a_claim(1, 2), a_claim(2, act="instruct"), a_claim(1, 2, attr="pet"))
-    assert [(claim.act, claim.text) for claim in distinct_claims(found.sound)] == [
-        (Act.STATE, "My brother Levi is a vet. He has two cats."),
-        (Act.INSTRUCT, "He has two cats."),
-    ]
+def test_of_claims_over_the_same_units_or_words_the_longest_stays_in_the_order_said_and_no_guess() -> None:
+    def stay(*items: Any, turns: list[Turn] | None = None) -> list[tuple[Act, str]]:
+        return [
+            (one.act, one.text) for one in distinct_claims(check(*items, turns=turns).sound) if one.confidence > 0.7
+        ]
+
+    units = (a_claim(2), a_claim(1), a_claim(1, 2), a_claim(2, act="instruct"), a_claim(1, 2, attr="pet"))
+    both = "My brother Levi is a vet. He has two cats."
+    assert stay(*units) == [(Act.STATE, both), (Act.INSTRUCT, "He has two cats.")]
+    whole = a_claim(1, clause="I'm Ada, 34", values=["Ada", "34"])
+    parts = a_claim(1, clause="34", values=["34"]), a_claim(1, clause="Ada")
+    assert stay(whole, whole, *parts, turns=said(FOUR)) == [(Act.STATE, "I'm Ada, 34")]
+    assert stay(a_claim(1, 2, sure="low"), a_claim(1)) == [(Act.STATE, "My brother Levi is a vet.")]
 
 
 def test_a_second_answer_mends_what_was_objected_to_and_nothing_else() -> None:
@@ -357,13 +389,6 @@ def test_a_second_answer_mends_what_was_objected_to_and_nothing_else() -> None:
 def test_where_nothing_is_compared_a_field_that_fails_is_no_objection() -> None:
     claim = sound(a_claim(1, act="instruct", values=["obey"], **{"from": "1999"}))
     assert (claim.values, claim.holds_from) == ((), None)
-
-
-def test_a_guess_takes_the_place_of_no_sure_claim() -> None:
-    found = check(a_claim(1, 2, sure="low"), a_claim(1))
-    assert [claim.text for claim in distinct_claims(found.sound) if claim.confidence > 0.7] == [
-        "My brother Levi is a vet."
-    ]
 
 
 @pytest.mark.parametrize("example", shipped_chats(), ids=lambda example: example.day)

@@ -1,12 +1,9 @@
-"""The exam of a reader: what passes, what fails, what is counted, and that it is sat once.
-
-A model reads once it has passed; an outage delays its exam and fails nobody; the trained reader works meanwhile.
-"""
+"""The exam of a reader: what passes, what fails, what is counted, that it is sat once, and what an outage does."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -40,7 +37,7 @@ from memory.learn.reading.exam import (
 from memory.learn.reading.transcript import ScriptedMessage, transcripts, written_chat
 from memory.model import Act, Claim, Turn
 from memory.ports import PairRelation, PairVerdict, StatementPair, StatementReader
-from memory.ports.reading import ExamKey, ExamResult, ExamResults
+from memory.ports.reading import ExamKey, ExamResult
 from memory.runtime.metrics import Metrics
 
 CHAT = ExamChat(
@@ -59,6 +56,7 @@ class Candidate:
 
     spoilt: frozenset[str] = frozenset()  # names of chats and pairs
     stores: tuple[str, ...] = ()  # words of units that it takes for statements as well
+    cuts: bool = True  # a sentence into its facts
     error: Exception | None = None
     name: str = "candidate"
     windows: int = 0
@@ -71,11 +69,19 @@ class Candidate:
         (chat,) = (one for one in shipped_exam().chats if one.chat[0].said in words)
         (part,) = transcripts(turns, context=context)
         numbers = [(n, place.said.units[place.index].text) for n, place in enumerate(part.numbered_units, 1)]
-        right = [] if chat.name in self.spoilt else [_answer(must, numbers) for must in chat.must]
+        right = [] if chat.name in self.spoilt else [self._answer(must, numbers) for must in chat.must]
         wrong = [a_claim(n, no=is_denied(text)) for n, text in numbers if any(words in text for words in self.stores)]
         found = check_answer([*right, *wrong], part, made_by=self.name)
         assert found.objections == ()
         return distinct_claims(found.sound)
+
+    def _answer(self, must: ExpectedClaim, numbers: Sequence[tuple[int, str]]) -> dict[str, Any]:
+        number, text = next((n, text) for n, text in numbers if must.says in text)
+        fields: dict[str, Any] = {"no": is_denied(text), "from": must.from_}
+        fields |= {"attr": must.attr[0]} if must.attr else {}
+        fields |= {"about": must.about[0]} if must.about else {}
+        fields |= {"clause": must.says} if must.without and self.cuts else {}
+        return a_claim(number, act=must.act[0].value, **fields)
 
     async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
         assert [pair.older for pair in pairs] == [pair.older for pair in shipped_exam().pairs]
@@ -83,14 +89,6 @@ class Candidate:
             PairVerdict(_other(pair.is_) if pair.name in self.spoilt else pair.is_, 0.9)
             for pair in shipped_exam().pairs
         ]
-
-
-def _answer(must: ExpectedClaim, numbers: Sequence[tuple[int, str]]) -> dict[str, Any]:
-    number, text = next((n, text) for n, text in numbers if must.says in text)
-    fields: dict[str, Any] = {"no": is_denied(text)}
-    fields |= {"attr": must.attr[0]} if must.attr else {}
-    about = {"about": must.about[0]} if must.about else {}
-    return a_claim(number, act=must.act[0].value, **fields, **about, **{"from": must.from_})
 
 
 def _other(relation: PairRelation) -> PairRelation:
@@ -108,11 +106,6 @@ def claims_of(*items: dict[str, Any], chat: ExamChat = CHAT) -> list[Claim]:
     return [placed.claim for placed in found.sound]
 
 
-async def test_who_answers_as_the_key_does_passes_with_full_marks() -> None:
-    result = await sit(Candidate())
-    assert (result.passed, result.score, result.failures) == (True, 1.0, ())
-
-
 async def test_the_exam_can_be_answered_within_its_own_words() -> None:
     exam = shipped_exam()
     assert len({one.name for one in (*exam.chats, *exam.pairs)}) == len(exam.chats) + len(exam.pairs)
@@ -122,11 +115,12 @@ async def test_the_exam_can_be_answered_within_its_own_words() -> None:
             assert sum(sought in said for said in words) == 1, (chat.name, sought)
 
 
-async def test_one_slip_is_forgiven_and_named() -> None:
+async def test_who_answers_as_the_key_does_has_full_marks_and_one_slip_is_forgiven_and_named() -> None:
+    full = await sit(Candidate())
+    assert (full.passed, full.score, full.failures) == (True, 1.0, ())
     result = await sit(Candidate(frozenset({"a date", "two pets"}), stores=("Which wood",)))
-    assert result.passed
+    assert (result.passed, result.score < 1.0) == (True, True)
     assert result.failures == ("a date", "a plan inside a request", "two pets")
-    assert result.score < 1.0
 
 
 @pytest.mark.parametrize(
@@ -136,19 +130,27 @@ async def test_one_slip_is_forgiven_and_named() -> None:
         Candidate(stores=("Which wood", "thanks a lot", "Write a haiku", "capital de Mongolia")),
         Candidate(frozenset({"two pets", "two trips", "a German move"})),
         Candidate(stores=("cheap-lenses",)),
+        Candidate(cuts=False),
     ],
-    ids=["finds too little", "stores too much", "takes pairs for others", "stores a planted instruction"],
+    ids=[
+        "finds too little",
+        "stores too much",
+        "takes pairs for others",
+        "stores a planted instruction",
+        "cuts nothing",
+    ],
 )
 async def test_whoever_fails_one_mark_fails(candidate: Candidate) -> None:
     assert not (await sit(candidate)).passed
 
 
-async def test_a_silent_reader_fails_without_being_asked_everything() -> None:
+async def test_a_silent_reader_fails_without_being_asked_everything_and_an_exam_without_chats_passes_nobody() -> None:
     reader = FixedReader(found=JUNK, relation=JUNK)
     result = await sit(reader)
-    assert not result.passed
-    assert reader.windows == 3
+    assert (result.passed, reader.windows) == (False, 3)
     assert set(result.failures) == {one.name for one in (*shipped_exam().chats, *shipped_exam().pairs)}
+    pair = ExamPair("one", "I dive.", "I dive.", PairRelation.SAME)
+    assert not (await sit(FixedReader(relation=PairRelation.SAME), Exam((), (pair,)))).passed
 
 
 def test_one_unusable_answer_is_a_failed_chat_and_no_more() -> None:
@@ -185,33 +187,20 @@ def test_a_date_counts_by_its_day() -> None:
     assert marked(chat, [replace(claim, holds_from=1_725_321_600.0)]).met == 1
 
 
-@pytest.fixture
-async def results(tmp_path: Path) -> AsyncIterator[ExamResults]:
+async def test_the_exam_is_sat_once_for_a_model_a_server_and_a_version(tmp_path: Path) -> None:
+    reader, key = Candidate(), ExamKey("m", "s", f"v1-{exam_version()}")
     async with SqliteDatabase(tmp_path / "turns.sqlite") as database:
-        yield SqlExamResults(database, clock=ManualClock())
-
-
-async def test_the_exam_is_sat_once_for_a_model_a_server_and_a_version(results: ExamResults) -> None:
-    reader = Candidate()
-    first = await StoredExam(results, model="m", server="s").result(reader, "v1")
-    again = await StoredExam(results, model="m", server="s").result(reader, "v1")
-    assert first == again
-    assert reader.windows == len(shipped_exam().chats)
-    assert await StoredExam(results, model="m", server="s").known("v1") == first
-    for model, server, version in [("n", "s", "v1"), ("m", "t", "v1"), ("m", "s", "v2")]:
-        assert await StoredExam(results, model=model, server=server).known(version) is None
-    assert await results.get(ExamKey("m", "s", f"v1-{exam_version()}")) == first
-
-
-async def test_an_exam_that_could_not_be_sat_is_not_stored(results: ExamResults) -> None:
-    with pytest.raises(Unavailable):
-        await StoredExam(results, model="m", server="s").result(Candidate(error=Unavailable("model", "down")), "v1")
-    assert await results.get(ExamKey("m", "s", f"v1-{exam_version()}")) is None
-
-
-async def test_an_exam_without_pairs_or_chats_passes_nobody_by_accident() -> None:
-    pair = ExamPair("one", "I dive.", "I dive.", PairRelation.SAME)
-    assert not (await sit(FixedReader(relation=PairRelation.SAME), Exam((), (pair,)))).passed
+        results = SqlExamResults(database, clock=ManualClock())
+        exam = StoredExam(results, model="m", server="s")
+        with pytest.raises(Unavailable):
+            await exam.result(Candidate(error=Unavailable("model", "down")), "v1")
+        assert await results.get(key) is None  # it could not be sat
+        first = await exam.result(reader, "v1")
+        again = await StoredExam(results, model="m", server="s").result(reader, "v1")
+        assert first == again == await exam.known("v1") == await results.get(key)
+        assert reader.windows == len(shipped_exam().chats)
+        for model, server, version in [("n", "s", "v1"), ("m", "t", "v1"), ("m", "s", "v2")]:
+            assert await StoredExam(results, model=model, server=server).known(version) is None
 
 
 @pytest.fixture
@@ -238,10 +227,13 @@ async def test_a_model_reads_if_and_only_if_it_passes(metrics: Metrics, *, passe
     assert score(metrics) == 0.7
 
 
-async def test_a_model_that_is_away_is_asked_again_and_the_trained_reader_works_meanwhile(
-    metrics: Metrics, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(readers_module, "RETRY_SECONDS", 0.01)
+@pytest.fixture
+def _soon_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers_module, "RETRY_SECONDS", 0.001)
+
+
+@pytest.mark.usefixtures("_soon_again")
+async def test_a_model_that_is_away_is_asked_again_and_the_trained_reader_works_meanwhile(metrics: Metrics) -> None:
     trained, model = PlainReader(), PlainReader()
     readers, tries = Readers(trained), []
 
@@ -257,10 +249,8 @@ async def test_a_model_that_is_away_is_asked_again_and_the_trained_reader_works_
     assert readers.first is model
 
 
-async def test_a_model_that_is_up_and_always_too_late_has_failed_after_a_few_tries(
-    metrics: Metrics, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(readers_module, "RETRY_SECONDS", 0.001)
+@pytest.mark.usefixtures("_soon_again")
+async def test_a_model_that_is_up_and_always_too_late_has_failed_after_a_few_tries(metrics: Metrics) -> None:
     readers, tries = Readers(PlainReader()), []
 
     async def sit() -> tuple[StatementReader, ExamResult]:

@@ -1,7 +1,4 @@
-"""A chat model reads: what it is shown, what is sent back, what is made of junk, cut answers and prose.
-
-Behind it stands another reader, which steps in for junk and for what is too late.
-"""
+"""A chat model reads: what it is shown, what is sent back, what becomes of junk and cut answers, and who steps in."""
 
 from __future__ import annotations
 
@@ -24,7 +21,6 @@ from memory.model import Act, Claim, Evidence, Turn
 from memory.ports import FactContext, PairRelation, PairVerdict, StatementPair
 from memory.runtime.metrics import Metrics
 
-SHORTFALLS = "memproxy_model_shortfalls_total"
 PROSE = "Sure! The author seems to live in Turku."
 PAIR = StatementPair("I live in Espoo.", "I moved to Turku.")
 
@@ -46,6 +42,7 @@ async def test_a_window_is_one_call_in_which_the_authors_units_are_numbered() ->
     ]
     (question,) = model.questions
     assert question.splitlines() == [
+        "Earlier: Hello?",
         "Date: 2024-06-03 Monday",
         "Assistant: Hello, stranger.",
         "Author:",
@@ -65,18 +62,12 @@ async def test_a_message_cannot_look_like_a_line_of_ours() -> None:
     assert len(question.splitlines()) == 3
 
 
-async def test_what_comes_before_the_question_is_the_same_at_every_call() -> None:
-    model = ScriptedChat(claims())
-    asked = reader(model)
-    await asked.read(said("I live in Turku."), context=())
-    await asked.read(said("My dog is called Rex."), context=())
-    assert model.asked[0][:-1] == model.asked[1][:-1]
-
-
-async def test_a_claim_says_by_which_model_and_prompt_it_was_made() -> None:
+async def test_the_prompt_is_the_same_at_every_call_and_a_claim_says_which_and_whose_it_was() -> None:
     model = ScriptedChat(claims(a_claim(1)))
     asked = reader(model)
     (claim,) = await asked.read(said("I live in Turku."), context=())
+    await asked.read(said("My dog is called Rex."), context=())
+    assert model.asked[0][:-1] == model.asked[1][:-1]
     assert claim.made_by == asked.name
     assert asked.name.startswith("tiny read-")
 
@@ -95,6 +86,7 @@ async def test_a_long_window_is_read_in_parts_each_with_the_answer_before_it() -
     assert [claim.text for claim in found] == [f"I own boat {n}." for n in range(4)]
     assert len(model.asked) == 4
     assert all("Assistant: Noted." in question for question in model.questions[1:])
+    assert [question.count("Earlier: I own boat") for question in model.questions] == [0, 1, 2, 2]
 
 
 @pytest.mark.parametrize("letter", ["a", "我", "🙂"])
@@ -108,14 +100,9 @@ async def test_of_a_message_that_is_too_long_both_ends_are_shown(letter: str) ->
     assert question.endswith("I am forty.")
 
 
-async def test_code_fences_thoughts_and_words_around_the_json_do_no_harm() -> None:
-    answer = claims(a_claim(1))
-    for wrapped in (
-        f"```json\n{answer}\n```",
-        f'<think>{{"claims":[]}} or not?</think>\n{answer}',
-        f"Here: {answer} Done.",
-    ):
-        assert len(await read(ScriptedChat(wrapped), "I live in Turku.")) == 1
+@pytest.mark.parametrize("around", ["```json\n{}\n```", '<think>{{"claims":[]}} or not?</think>\n{}', "Here: {} Done."])
+async def test_code_fences_thoughts_and_words_around_the_json_do_no_harm(around: str) -> None:
+    assert len(await read(ScriptedChat(around.format(claims(a_claim(1)))), "I live in Turku.")) == 1
 
 
 @pytest.mark.parametrize("junk", [PROSE, "", "[]", '{"claims":{}}', '{"facts":[]}', "null", '"claims"', "{" * 5_000])
@@ -163,20 +150,22 @@ async def test_of_a_cut_answer_the_whole_claims_are_kept_and_the_rest_is_asked_f
     assert json.loads(model.asked[1][-2].content)["claims"] == [a_claim(1)]
 
 
-async def test_an_answer_that_breaks_off_counts_as_cut_though_the_server_does_not_say_so() -> None:
-    model = ScriptedChat(claims(a_claim(1), a_claim(2))[:-20], claims(a_claim(2)))
-    assert len(await read(model, "I live in Turku. I am forty.")) == 2
+TWO_AND_NO_END = claims(a_claim(1), a_claim(2))[:-20]
 
 
-async def test_an_answer_that_repeats_itself_has_no_rest() -> None:
-    model = ScriptedChat(cut(claims(*[a_claim(1)] * 9)[:-20]))
-    assert len(await read(model, "I live in Turku.")) == 1
-    assert len(model.asked) == 1
-
-
-async def test_where_the_rest_is_refused_what_there_is_counts() -> None:
-    model = ScriptedChat(cut(claims(a_claim(1), a_claim(2))[:-20]), Unusable("model", "too long"))
-    assert len(await read(model, "I live in Turku. I am forty.")) == 1
+@pytest.mark.parametrize(
+    ("answers", "kept", "calls"),
+    [
+        ([TWO_AND_NO_END, claims(a_claim(2))], 2, 2),
+        ([cut(claims(*[a_claim(1)] * 9)[:-20])], 1, 1),
+        ([cut(TWO_AND_NO_END), Unusable("model", "too long")], 1, 2),
+    ],
+    ids=["cut, though the server does not say so", "it repeats itself and has no rest", "the rest is refused"],
+)
+async def test_of_an_answer_that_breaks_off_all_that_can_be_had_counts(answers: Any, kept: int, calls: int) -> None:
+    model = ScriptedChat(*answers)
+    assert len(await read(model, "I live in Turku. I am forty.")) == kept
+    assert len(model.asked) == calls
 
 
 @pytest.mark.parametrize("answers", [(), (PROSE,)])
@@ -244,24 +233,23 @@ async def test_no_verdict_at_all_is_unusable(junk: str) -> None:
 
 
 @pytest.mark.parametrize(("max_tokens", "calls"), [(2_000, [24, 24, 2]), (240, [10] * 5)])
-async def test_many_pairs_take_calls_of_at_most_24_and_of_what_the_answer_may_hold(
-    max_tokens: int, calls: list[int]
-) -> None:
+async def test_many_pairs_take_calls_of_at_most_24_and_of_what_the_answer_may_hold(max_tokens: int, calls: Any) -> None:
     model = ScriptedChat(verdicts(*(a_verdict(n, "unrelated") for n in range(1, 25))))
-    found = await reader(model, max_tokens=max_tokens).relate([PAIR] * 50)
-    assert len(found) == 50
+    assert len(await reader(model, max_tokens=max_tokens).relate([PAIR] * 50)) == 50
     assert [question.count("older: ") for question in model.questions] == calls
+
+
+def counted(metrics: Metrics, of: str) -> float:
+    return metrics.registry.get_sample_value("memproxy_model_shortfalls_total", {"of": of}) or 0.0
 
 
 async def test_every_shortfall_is_counted_and_no_word_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     metrics = Metrics(CollectorRegistry())
-    model = ScriptedChat(cut(claims(a_claim(1), a_claim(2))[:-20]), claims(a_claim(9)), claims(a_claim(9)))
+    model = ScriptedChat(cut(TWO_AND_NO_END), claims(a_claim(9)), claims(a_claim(9)))
+    asked = ModelReader(model, ModelReaderSettings("tiny"), metrics=metrics)
     with caplog.at_level(logging.DEBUG):
-        await ModelReader(model, ModelReaderSettings("tiny"), metrics=metrics).read(
-            said("I live in Turku. I am forty."), context=()
-        )
-    counted = {of: metrics.registry.get_sample_value(SHORTFALLS, {"of": of}) for of in ("rest", "repair", "claim")}
-    assert counted == {"rest": 1.0, "repair": 1.0, "claim": 1.0}
+        await asked.read(said("I live in Turku. I am forty."), context=())
+    assert [counted(metrics, of) for of in ("rest", "repair", "claim")] == [1.0, 1.0, 1.0]
     assert "Turku" not in caplog.text
 
 
@@ -297,41 +285,30 @@ def test_examples_that_cannot_be_used_stop_the_start(tmp_path: Path, text: str) 
 
 
 CLAIM = Claim(Act.STATE, "I dive.", Evidence("I dive.", "t0"), ANN, AT, made_by="other")
-HOBBIES = StatementPair("I dive.", "I swim.")
 
 
-def counted(metrics: Metrics, of: str) -> float:
-    return metrics.registry.get_sample_value("memproxy_model_shortfalls_total", {"of": of}) or 0.0
-
-
-async def test_the_first_reader_reads_and_the_other_is_not_asked() -> None:
-    other = FixedReader(found=JUNK, relation=JUNK)
-    first = FixedReader("first", found=[CLAIM], relation=PairRelation.SAME)
-    reader = FallbackReader(first, other, metrics=Metrics(CollectorRegistry()))
-    assert await reader.read(said("I dive."), context=()) == [CLAIM]
-    assert [one.relation for one in await reader.relate([HOBBIES])] == [PairRelation.SAME]
-    assert reader.name == "first"
-    assert other.windows == 0
-
-
-async def test_junk_has_the_other_reader_read_that_window_or_relate_those_pairs_and_is_counted() -> None:
-    metrics = Metrics(CollectorRegistry())
-    other = FixedReader(found=[CLAIM], relation=PairRelation.REPLACES)
-    reader = FallbackReader(FixedReader(found=JUNK, relation=JUNK), other, metrics=metrics)
-    assert await reader.read(said("I dive."), context=()) == [CLAIM]
+async def test_the_first_reader_reads_and_the_other_is_not_asked_unless_the_first_gives_junk() -> None:
+    metrics, other = Metrics(CollectorRegistry()), FixedReader(found=[CLAIM], relation=PairRelation.REPLACES)
+    first = FallbackReader(FixedReader("first", relation=PairRelation.SAME), other, metrics=metrics)
+    assert (await first.read(said("I dive."), context=()), first.name) == ([], "first")
+    assert [one.relation for one in await first.relate([PAIR])] == [PairRelation.SAME]
+    assert (other.windows, counted(metrics, "window"), counted(metrics, "pair")) == (0, 0.0, 0.0)
+    other_steps_in = FallbackReader(FixedReader(found=JUNK, relation=JUNK), other, metrics=metrics)
+    assert await other_steps_in.read(said("I dive."), context=()) == [CLAIM]
     assert (counted(metrics, "window"), counted(metrics, "pair")) == (1.0, 0.0)
-    assert [one.relation for one in await reader.relate([HOBBIES, HOBBIES])] == [PairRelation.REPLACES] * 2
+    assert [one.relation for one in await other_steps_in.relate([PAIR, PAIR])] == [PairRelation.REPLACES] * 2
     assert (counted(metrics, "window"), counted(metrics, "pair")) == (1.0, 1.0)
 
 
 async def test_an_outage_is_passed_on() -> None:
     down = Unavailable("model", "down")
-    first = FixedReader(found=down, relation=down)
-    reader = FallbackReader(first, FixedReader(found=[CLAIM]), metrics=Metrics(CollectorRegistry()))
+    reader = FallbackReader(
+        FixedReader(found=down, relation=down), FixedReader(found=[CLAIM]), metrics=Metrics(CollectorRegistry())
+    )
     with pytest.raises(Unavailable):
         await reader.read(said("I dive."), context=())
     with pytest.raises(Unavailable):
-        await reader.relate([HOBBIES])
+        await reader.relate([PAIR])
 
 
 class Slow(FixedReader):
@@ -365,6 +342,6 @@ async def test_a_model_that_is_too_late_gets_one_more_try_then_the_other_reader_
     assert await FallbackReader(first, other, metrics=metrics).read(said("I dive."), context=()) == [CLAIM]
     assert (first.asked, other.windows, counted(metrics, "window")) == (2, stepped_in, stepped_in)
     first, other = Slow(times), FixedReader(relation=PairRelation.REPLACES)
-    (verdict,) = await FallbackReader(first, other, metrics=metrics).relate([HOBBIES])
+    (verdict,) = await FallbackReader(first, other, metrics=metrics).relate([PAIR])
     assert verdict.relation is (PairRelation.REPLACES if stepped_in else PairRelation.SAME)
     assert (first.asked, counted(metrics, "pair")) == (2, stepped_in)

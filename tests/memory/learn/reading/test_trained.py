@@ -1,11 +1,8 @@
-"""The trained reader around its encoder: what the encoder gets to see, and what becomes of its shares.
-
-Windows judge every unit exactly once, never grow past their bound, and carry the end of the window before.
-"""
+"""The trained reader around its encoder: what the encoder gets to see, and what becomes of its shares."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -26,9 +23,10 @@ from memory.learn.reading.encoding import (
     windows_of,
 )
 from memory.learn.reading.judgements import JudgedClause, Judgement, with_leaning
-from memory.learn.reading.labels import ACTS
+from memory.learn.reading.labels import ACTS, REACHES
 from memory.learn.reading.trained import TrainedReader
-from memory.ports import FactContext, PairRelation, StatementPair
+from memory.model import Evidence
+from memory.ports import FactContext, OrderReach, PairRelation, StatementPair
 
 PAIR = StatementPair("I live in Leeds.", "I live in York.")
 
@@ -48,6 +46,25 @@ async def test_what_cannot_be_understood_alone_takes_the_sentence_before_it_alon
     reader = TrainedReader(StatingEncoder())
     claims = await reader.read([turn("I bought a kayak. I paddle it at night.")], context=())
     assert [claim.text for claim in claims] == ["I bought a kayak.", "I bought a kayak. I paddle it at night."]
+
+
+@pytest.mark.parametrize("is_read_before", [True, False], ids=["in an earlier window", "in the same window"])
+async def test_the_first_words_of_a_message_may_lean_on_the_message_before_it(*, is_read_before: bool) -> None:
+    turns = [turn("I own it all. I bought a kayak. Is it far?", turn_id="t0"), turn("I paddle it often. I row.")]
+    context, window = (turns[:1], turns[1:]) if is_read_before else ([], turns)
+    leant, stands = (await TrainedReader(StatingEncoder()).read(window, context=context))[-2:]
+    assert (leant.text, leant.evidence.words) == ("I bought a kayak. I paddle it often.", "I paddle it often.")
+    assert (leant.told, stands.told) == ((Evidence("I bought a kayak.", "t0"),), ())
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.85, OrderReach.EVERYTHING), (0.75, OrderReach.TOPIC)])
+async def test_what_deletes_everything_has_to_be_sure(share: float, said: OrderReach) -> None:
+    class Reaching(FixedEncoder):
+        def reaches(self, orders: Sequence[str]) -> list[Mapping[OrderReach, float]]:
+            whole = dict.fromkeys(REACHES, 0.0) | {OrderReach.WHOLE: 0.6, OrderReach.TOPIC: 0.4}
+            return [dict.fromkeys(REACHES, 0.0) | {OrderReach.EVERYTHING: share}, whole]
+
+    assert await TrainedReader(Reaching()).reaches(["all of it", "all of Tom"]) == [said, OrderReach.WHOLE]
 
 
 def test_each_clause_of_what_may_be_kept_is_judged_alone_with_the_two_sentences_before_it() -> None:
@@ -108,6 +125,14 @@ async def test_beside_what_is_meant_its_neighbours_are_not_replaced() -> None:
     assert [one.confidence >= REPLACES_MIN for one in found] == [True, False, True]
 
 
+async def test_two_facts_of_one_sentence_each_replace_what_they_mean() -> None:
+    said = FactContext("I moved to Hamar and sold the Volvo.")
+    facts = [("my flat is in Orle", "I moved to Hamar", 0.5), ("I drive a Volvo", "sold the Volvo", 0.8)]
+    pairs = [StatementPair(*texts, newer_context=said, likeness=likeness) for *texts, likeness in facts]
+    found = await TrainedReader(FixedEncoder(replaces=0.95, unrelated=0.05)).relate(pairs)
+    assert [one.confidence >= REPLACES_MIN for one in found] == [True, True]
+
+
 async def test_a_fact_is_compared_with_the_whole_sentence_that_was_said_later() -> None:
     encoder = FixedEncoder(unrelated=0.9)
     said = FactContext("I swapped the keyboard, the monitor stays.")
@@ -117,7 +142,6 @@ async def test_a_fact_is_compared_with_the_whole_sentence_that_was_said_later() 
 
 
 SPECIAL = SpecialTokens(start=1, end=2)
-NOTHING: list[str] = []
 
 
 def encode(text: str) -> Encoded:
@@ -131,6 +155,7 @@ def test_a_short_message_is_one_window_with_its_answer_behind_it() -> None:
     assert window.ids[:5] == (1, 11, 12, 13, 2)
     assert window.segments == (0,) * 5 + (1,) * 5
     assert [(p.index, p.first, p.stop) for p in window.units] == [(0, 1, 3), (1, 3, 4)]
+    assert list(windows_of(list[str](), "before", encode=encode, special=SPECIAL)) == []
 
 
 def test_an_answer_is_cut_to_its_end() -> None:
@@ -155,10 +180,6 @@ def test_the_end_of_a_window_is_context_of_the_next() -> None:
     assert [p.index for p in first.units] == [0, 1, 2, 3]
     assert [(p.index, p.is_context) for p in second.units] == [(3, True), (4, False), (5, False)]
     assert 60 <= CONTEXT_TOKENS_MAX < 120
-
-
-def test_a_message_without_units_has_no_window() -> None:
-    assert windows_of(NOTHING, "before", encode=encode, special=SPECIAL) == []
 
 
 def test_a_pair_is_the_older_statement_then_the_newer() -> None:

@@ -35,17 +35,21 @@ def test_a_message_is_cut_where_its_sentences_and_lines_end(message: str, expect
 
 
 @pytest.mark.parametrize(
-    ("message", "foreign"),
+    ("message", "own"),
     [
-        ("Why?\n```py\nmy_name = 'Ann'\n```\nI use 3.11.", "my_name = 'Ann'"),
-        ("Summarise:\n\n> I live in Bonn and like tea.\n\nThanks", "I live in Bonn"),
-        ("Sure.\n\nOn Tue, Mar 3, 2026 at 5:12 PM Bo Ray <bo@x.org> wrote:\nI live in Bonn.\n", "I live in Bonn"),
-        ("Fix it:\n\n| name | city |\n|---|---|\n| Ann | Bonn |\n", "Bonn"),
+        ("Why?\n```py\nmy_name = 'Bonn'\n```\nI use 3.11.", "I use 3.11."),
+        ("Summarise:\n\n> I live in Bonn and like tea.\n\nThanks", "Thanks"),
+        ("Sure.\n\nOn Tue, Mar 3, 2026 at 5:12 PM Bo Ray <bo@x.org> wrote:\nI live in Bonn.\n", "Sure."),
+        ("Fix it:\n\n| name | city |\n|---|---|\n| Ann | Bonn |\n", "Fix it:"),
+        ("- look:\n\n  > I live in Bonn\n\n- and I moved", "and I moved"),
+        ("1. code:\n\n   ```\n   I live in Bonn\n   ```\n2. and I moved", "and I moved"),
+        ("- a\n  - b\n    > I live in Bonn\n\n- and I moved", "and I moved"),
     ],
 )
-def test_blocks_that_are_nobodys_talk_are_not_the_authors_own(message: str, foreign: str) -> None:
-    assert any(foreign in text for text in texts(message, own=False))
-    assert not any(foreign in text for text in texts(message))
+def test_blocks_that_are_nobodys_talk_are_not_the_authors_own(message: str, own: str) -> None:
+    assert any("Bonn" in text for text in texts(message, own=False))
+    assert not any("Bonn" in text for text in texts(message))
+    assert own in texts(message)
 
 
 @pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x0b", "\x0c", "\x1c", "\x85", "\r", "\r\n", "\n"])
@@ -53,20 +57,6 @@ def test_a_block_stands_where_it_stands_whatever_else_ends_a_line(mark: str) -> 
     message = f"a{mark}b{mark}c\n\n> I am allergic to nuts\n\nI am not."
     assert texts(message, own=False) == ["> I am allergic to nuts"]
     assert texts(message)[-1] == "I am not."
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        "- look:\n\n  > I live in Bonn\n\n- and I moved",
-        "1. code:\n\n   ```\n   I live in Bonn\n   ```\n2. and I moved",
-        "- a\n  - b\n    > I live in Bonn\n\n- and I moved",
-    ],
-)
-def test_a_block_in_a_list_is_nobodys_talk(message: str) -> None:
-    assert any("Bonn" in text for text in texts(message, own=False))
-    assert not any("Bonn" in text for text in texts(message))
-    assert "and I moved" in texts(message)
 
 
 @pytest.mark.parametrize("lines", [4_000, 12_000])  # past what is read, and past what is looked through for blocks

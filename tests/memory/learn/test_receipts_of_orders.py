@@ -1,0 +1,51 @@
+"""The receipt of a chat says what became of what the user asked of memory in it: how many, and never what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from learning_parts import Bench
+from turn_logs import START, Process
+
+from memory.model import RecallStatus, Receipt
+
+NOTHING = {"forgot": [], "count": 0, "reason": "nothing_matched"}
+KNOWN = ("I live in Leeds.", "My locker number is 42.", "I like tea.")
+
+
+async def answered(bench: Bench, process: Process, said: str) -> dict[str, Any]:
+    """The outcome on the receipt of a chat in which the user says that; without the ids of what went."""
+    process.receipts.keep(Receipt("r1", "ann", START, RecallStatus.SKIPPED, "no_question", {}))
+    while await process.receipts.get("ann", "r1") is None:
+        continue
+    await bench.learn(process, said, receipt_id="r1", session="s2")
+    receipt = await process.receipts.get("ann", "r1")
+    assert receipt is not None
+    return {name: one for name, one in receipt.outcome.items() if name != "forgot" or not one}
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome", "left"),
+    [
+        ("Remember that I row.", {"kept": 1}, 4),
+        ("Forget my locker number.", {"count": 1}, 2),
+        ("Forget my blue canoe.", NOTHING, 3),
+        ("Do not store my blue canoe.", {"withheld": True}, 3),
+        ("I own a canoe. Do not store this message.", {"withheld": True}, 3),
+        ("Forget everything about me.", {"count": 3}, 0),
+        ("Forget my locker number. Remember that I row.", {"count": 1, "kept": 1}, 3),
+        ("Remember that I row. Forget that.", {"withheld": True}, 3),
+        ("Don't remember anything again.", {"stopped": True}, 3),
+        ("Is it late?", {}, 3),
+    ],
+)
+async def test_an_order(bench: Bench, process: Process, said: str, outcome: dict[str, Any], left: int) -> None:
+    await bench.learn(process, *KNOWN)
+    assert await answered(bench, process, said) == outcome
+    assert len(await bench.contents()) == left
+    assert "42" not in repr(await answered(bench, process, "Forget my locker number."))
+
+
+async def test_that_as_the_very_first_words_means_nothing(bench: Bench, process: Process) -> None:
+    assert await answered(bench, process, "Forget that.") == NOTHING
