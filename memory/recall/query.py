@@ -1,4 +1,4 @@
-"""Stage 7: turns a conversation into one `Query`, and asks a model to rephrase a vague question. Pure.
+"""Query: turns a conversation into one `Query`, and asks a model to rephrase a vague question. Pure.
 
 A question that stands on its own is used as it is. A vague one ("How much?", "And the other one?") is extended with
 topic words of what it refers to: the user's earlier messages, back to the latest one that names a topic, and the
@@ -54,12 +54,13 @@ _FUNCTION_WORDS = frozenset(
 
 def build_query(conversation: Conversation) -> Query:
     """The last user message, extended with topic words of earlier messages if it is vague."""
-    asked = _last_question(conversation.messages)
+    messages = conversation.messages
+    asked = next((i for i in reversed(range(len(messages))) if _says_something(messages[i], Role.USER)), None)
     if asked is None:
         return Query(text="")
-    text = conversation.messages[asked].content.strip()
+    text = messages[asked].content.strip()
     if is_vague(text):
-        text = " ".join([*_topics_before(conversation.messages[:asked]), text])
+        text = " ".join([*_topics_before(messages[:asked]), text])
     return Query(text=_shortened(text, QUERY_CHARACTERS_MAX))
 
 
@@ -79,10 +80,6 @@ def topic_words(text: str) -> list[str]:
         if word and terms(word):
             found.setdefault(word)
     return list(found)[-TOPIC_WORDS_MAX:]
-
-
-def _last_question(messages: Sequence[Message]) -> int | None:
-    return next((i for i in reversed(range(len(messages))) if _says_something(messages[i], Role.USER)), None)
 
 
 def _says_something(message: Message, role: Role) -> bool:

@@ -1,4 +1,4 @@
-"""Stage 8: scores the memories relevant to a query, in the user's working set or, without one, in the store.
+"""Retrieval: scores the memories relevant to a query, in the user's working set or, without one, in the store.
 
 The scope is checked again: memories of another user or project never leave this stage, whatever the store returned.
 """

@@ -1,4 +1,4 @@
-"""Stages 7 to 9 for one question: query, embed, decide what was left open, retrieve, rank, select.
+"""Query, retrieval and ranking for one question: query, embed, decide what was left open, retrieve, rank, select.
 
 Chats and API searches share this code, so that a search returns what a chat would get. Where a `memory_rewrite` model
 may rephrase the question, its version is searched in addition to the plain one, never instead of it: the result of the

@@ -28,7 +28,6 @@ from memory.service.shared_projects import SharedProjects
 ATTEMPTS_MAX = 5  # a user who goes on chatting while being erased
 LOOK_SECONDS = 1.0  # between two looks for erasures whose files wait
 SHARED_SECONDS = 5.0  # erasures of so many seconds after a rewriting share the next one
-REST_PER_SECOND = 4.0  # seconds of pause per second of rewriting, which any user can have
 RETRY_SECONDS = 60.0  # after an attempt that failed: parts before the one that refused were rewritten in vain
 EXPIRY_SECONDS = 3_600.0  # between two looks for records that are older than they are kept
 DAY = 86_400.0
@@ -139,28 +138,27 @@ class FileRewriter:
         """Until told to stop. Never raises `Unavailable`: what was impossible is tried again."""
         while not until.is_set():
             try:
-                pause = pause_after(await self.run_once())
+                pause = SHARED_SECONDS if await self.run_once() else LOOK_SECONDS
             except (Unavailable, Conflict, BadInput) as error:
                 pause = RETRY_SECONDS
                 log.warning("files are not rewritten after an erasure: trying again", reason=str(error))
             await self._expire()
             await pause_before(until, pause)
 
-    async def run_once(self) -> float | None:
-        """Seconds that it took to rewrite the files; None if no erasure waits for it."""
+    async def run_once(self) -> bool:
+        """Whether an erasure waited for it. On return the files are rewritten."""
         waiting = await self._erasures.pending()
         oldest = min((one.deleted_at for one in waiting), default=self._clock())
         self._metrics.erasures_waiting_seconds.set(max(0.0, self._clock() - oldest))
         if not waiting:
-            return None
-        began_at = self._clock()
+            return False
         for part in self._parts:
             await part.refuse_in_vain()
         for part in self._parts:
             await part.rewrite()
         await self._erasures.rewritten(waiting, at=self._clock())
         self._metrics.erasures_waiting_seconds.set(0.0)
-        return max(0.0, self._clock() - began_at)
+        return True
 
     async def _expire(self) -> None:
         now = self._clock()
@@ -172,8 +170,3 @@ class FileRewriter:
         except Unavailable as error:
             self._expires_from = now + RETRY_SECONDS
             log.warning("old records of erasures are not deleted: trying again", reason=str(error))
-
-
-def pause_after(seconds: float | None) -> float:
-    """Seconds until the next look for erasures, after a rewriting that took so long; None: there was none."""
-    return LOOK_SECONDS if seconds is None else max(SHARED_SECONDS, seconds * REST_PER_SECOND)

@@ -209,7 +209,7 @@ class Collections:
         if self._can.is_lite:
             return
         known = set(await self._client.list_partitions(collection, timeout=LIBRARY_SECONDS))
-        for name in milvus_schema.all_partitions():
+        for name in milvus_schema.ALL_PARTITIONS:
             if name not in known:
                 await self._client.create_partition(collection, name, timeout=LIBRARY_SECONDS)
 

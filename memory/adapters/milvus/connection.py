@@ -91,7 +91,9 @@ class MilvusConnection:
     def __init__(self, address: MilvusAddress, *, metrics: Metrics, opening: Opening | None = None) -> None:
         """`opening`: how a connection is prepared; None: make sure that the collection can be searched and written."""
         self._address = address
-        self._opening = opening or self._open_collection
+        self._opening = opening or (
+            lambda collections: collections.opened(dimension=address.dimension, origin=address.origin)
+        )
         self._metrics = metrics
         self._breaker = Breaker(PART)
         self._preparing = asyncio.Lock()
@@ -188,9 +190,6 @@ class MilvusConnection:
             collection = await self._opening(collections)
             stack.pop_all()
         return Link(client, can, collection, collections)
-
-    async def _open_collection(self, collections: Collections) -> str:
-        return await collections.opened(dimension=self._address.dimension, origin=self._address.origin)
 
     async def _imported(self) -> Library:
         """The library, imported in a thread: it takes half a second, which no chat should wait for."""

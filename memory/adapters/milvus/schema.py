@@ -12,7 +12,6 @@ standalone server.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -56,7 +55,7 @@ SCHEMA_VERSION = 2
 # Part of the schema's version: with another number, rows would be looked for where they are not. They are named and
 # chosen here rather than by Milvus' own partition key. With a key, Milvus 2.3 writes an upserted row into another
 # partition than the one that it searches for the same user, so that the row is never found.
-PARTITIONS = 16
+ALL_PARTITIONS = tuple(f"users_{number}" for number in range(16))
 ORIGIN_PROPERTY = "memproxy.vector_origin"  # JSON of the vectors' origin, and of the schema's version
 
 Library: TypeAlias = Any
@@ -84,11 +83,7 @@ def fields(pymilvus: Library, *, dimension: int, origin: VectorOrigin | None) ->
 
 def partition_of(user_id: str) -> str:
     """The one that holds a user's rows: a search of one user reads no other."""
-    return f"users_{zlib.crc32(user_id.encode()) % PARTITIONS}"
-
-
-def all_partitions() -> Sequence[str]:
-    return [f"users_{number}" for number in range(PARTITIONS)]
+    return ALL_PARTITIONS[zlib.crc32(user_id.encode()) % len(ALL_PARTITIONS)]
 
 
 def index(pymilvus: Library, *, can: Capabilities, rows: int = 0) -> Library:

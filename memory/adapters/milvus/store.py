@@ -282,7 +282,7 @@ class MilvusStore(OpensConnection):
     async def _swept(self, link: Link, wanted: _Rows, vectors: Vector) -> list[row_codec.Row]:
         """Those of the rows that are nearest to one of the vectors."""
         found = await self._nearest(link, wanted=wanted, vectors=vectors)
-        return await _in_pieces(_entity, [hit for hits in found for hit in hits])
+        return await _in_pieces(lambda hit: _compact(dict(hit["entity"])), [hit for hits in found for hit in hits])
 
     async def _nearest(self, link: Link, *, wanted: _Rows, vectors: Vector) -> list[list[row_codec.Row]]:
         """The hits of each vector."""
@@ -326,10 +326,6 @@ def _compact(row: row_codec.Row) -> row_codec.Row:
     if row_codec.VECTOR_FIELD in row:
         row[row_codec.VECTOR_FIELD] = np.array(row[row_codec.VECTOR_FIELD], dtype=np.float32)
     return row
-
-
-def _entity(hit: row_codec.Row) -> row_codec.Row:
-    return _compact(dict(hit["entity"]))
 
 
 async def _in_pieces(convert: Callable[[row_codec.Row], Result], found: Iterable[row_codec.Row]) -> list[Result]:

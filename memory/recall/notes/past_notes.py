@@ -34,7 +34,7 @@ from memory.model import (
 )
 from memory.ports import Tokens
 from memory.recall.notes.injection import NOTE_FRAME, line_tokens, newest_first, note_label, render_note
-from memory.recall.notes.profile_notes import holds_profile, opened_by
+from memory.recall.notes.profile_notes import holds_profile, one_note
 
 # We count in the packaged encoder's tokens; a tokenizer that splits dates and numbers into digits counts up to so many.
 NOTE_TOKENS_MARGIN = 1.25
@@ -197,8 +197,7 @@ def plan_notes(
     if chosen:
         text, ids = render_note(chosen, now=now), tuple(memory.id for memory in chosen)
         of_question = PastNote(text, ids, tokens(NOTE_FRAME) + spent)
-    fresh = opened_by(profile, of_question)
-    assert fresh is not None, "there is something to say"
+    fresh = one_note(profile, of_question)
     in_fresh = frozenset(fresh.memory_ids)
     found_ids = tuple(candidate.memory.id for candidate in found if candidate.memory.id in in_fresh)
     return NotePlan({**carried.notes, carried.newest: fresh}, fresh, carried.at_server, profile, found_ids)

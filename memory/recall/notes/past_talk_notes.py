@@ -16,6 +16,7 @@ from memory.model import Memory, PastNote, SessionSummary
 from memory.model.days import day_text
 from memory.ports import Tokens
 from memory.recall.notes.past_notes import CarriedNotes, NotePlan
+from memory.recall.notes.profile_notes import one_note
 
 T = TypeVar("T")
 
@@ -81,7 +82,7 @@ def with_past_talk(
     text = "\n".join([_HEAD, *silent, *(line for _, line, _ in (*quoted, *told)), _FOOT])
     answer_ids = tuple(dict.fromkeys(one.answer.id for one, _, _ in quoted))
     summary_ids = tuple(one.id for one, _, _ in told)
-    fresh = _closed_by(planned.fresh, text, (*answer_ids, *summary_ids), tokens)
+    fresh = one_note(planned.fresh, PastNote(text, (*answer_ids, *summary_ids), tokens(text)))
     notes = {**planned.notes, carried.newest: fresh}
     return replace(planned, notes=notes, fresh=fresh, answer_ids=answer_ids, summary_ids=summary_ids)
 
@@ -116,9 +117,3 @@ def _fitting(
         if (cost := tokens(line)) <= room:
             room -= cost
             yield one, line, cost
-
-
-def _closed_by(note: PastNote | None, text: str, ids: tuple[str, ...], tokens: Tokens) -> PastNote:
-    if note is None:
-        return PastNote(text, ids, tokens(text))
-    return PastNote(f"{note.text}\n\n{text}", (*note.memory_ids, *ids), note.tokens + tokens(text))

@@ -42,14 +42,11 @@ def joined(wishes: ProfileText | None, profile: ProfileText | None) -> ProfileTe
     return replace(profile, text=text, memory_ids=ids, tokens=wishes.tokens + profile.tokens)
 
 
-def opened_by(profile: ProfileText | None, note: PastNote | None) -> PastNote | None:
-    """One note of both; None if there is neither."""
-    if profile is None:
-        return note
-    if note is None:
-        return PastNote(profile.text, profile.memory_ids, profile.tokens)
-    ids = tuple(dict.fromkeys((*profile.memory_ids, *note.memory_ids)))
-    return PastNote(f"{profile.text}{_BREAK}{note.text}", ids, profile.tokens + note.tokens)
+def one_note(*parts: ProfileText | PastNote | None) -> PastNote:
+    """Of these parts, in this order, as far as they are there."""
+    said = [one for one in parts if one is not None]
+    ids = tuple(dict.fromkeys(memory_id for one in said for memory_id in one.memory_ids))
+    return PastNote(_BREAK.join(one.text for one in said), ids, sum(one.tokens for one in said))
 
 
 def without_profiles(notes: Mapping[int, PastNote]) -> dict[int, PastNote]:

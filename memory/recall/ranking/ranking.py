@@ -1,4 +1,4 @@
-"""Stage 9: selects the memories that go into the note, best first, within the token budget. Pure and deterministic.
+"""Ranking: selects the memories that go into the note, best first, within the token budget. Pure and deterministic.
 
 `rank` scores every memory of a corpus; `rank_found` scores the results of a plain vector search; `select` cuts
 irrelevant memories, drops repetitions and fills the budget. Superseded memories are excluded unless the question is
@@ -258,7 +258,7 @@ def select(
             cuts[ids[i]] = CandidateVerdict.OVER_LIMIT
         elif passed_over == PASSED_OVER_MAX:
             cuts[ids[i]] = CandidateVerdict.OVER_BUDGET
-        elif (said_here := _wording(ranked.candidates[i])) in said:
+        elif (said_here := ranked.candidates[i].wording or wording(ranked.candidates[i].memory.content)) in said:
             cuts[ids[i]] = CandidateVerdict.DUPLICATE
         elif (cost := tokens(ranked.candidates[i])) > left:
             cuts[ids[i]] = CandidateVerdict.OVER_BUDGET
@@ -292,10 +292,6 @@ def _admitted(
         else:
             cuts[memory_id] = CandidateVerdict.IRRELEVANT
     return kept, near, cuts
-
-
-def _wording(candidate: Candidate) -> int:
-    return wording(candidate.memory.content) if candidate.wording is None else candidate.wording
 
 
 def _cost_of_place(candidate: Candidate) -> float:

@@ -1,4 +1,4 @@
-"""Part of stage 6: what a message is, and whether it asks for something that no single memory answers.
+"""Signals: what a message is, and whether it asks for something that no single memory answers.
 
 "What did we talk about in May?" asks about a past conversation itself; "What did I do in May?" does not. "What do you
 know about me?" asks about the user as a whole, and none of their memories resembles it. Two linear models over the

@@ -1,4 +1,4 @@
-"""Part of stage 6: phrases that decide by themselves whether memory is needed, in English, Chinese, Spanish and German.
+"""Signals: phrases that decide by themselves whether memory is needed, in English, Chinese, Spanish and German.
 
 A command to a live tool ("set my alarm") needs none, even if it says "my". Any other mention of the user
 ("my", "我们") needs it. A word that is only mentioned (a quoted title, "I/O", "World War I") counts as neither. Where

@@ -1,4 +1,4 @@
-"""A linear model over the words of a text and its embedding: what the classifiers of stage 6 have in common.
+"""A linear model over the words of a text and its embedding: what the classifiers among the signals have in common.
 
 The embedding is computed for the search anyway, so using it costs a few microseconds; in languages without training
 phrases it decides alone. Training is closed-form (ridge regression in its dual form): deterministic, and done in about

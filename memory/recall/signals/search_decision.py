@@ -1,4 +1,4 @@
-"""Stage 6: decides whether a request needs memory: signals of filters ahead, then rules, then a classifier.
+"""Signals: decides whether a request needs memory: signals of filters ahead, then rules, then a classifier.
 
 `decide_early` needs no embedding and handles the clear cases: a tool result, a greeting, a mention of the user.
 `decide_late` handles the rest with the embedding of the query, which a search needs anyway. A missed search loses an

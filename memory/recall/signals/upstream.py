@@ -1,4 +1,4 @@
-"""Part of stage 6: what filters ahead of us found out about a request, from headers and Envoy metadata.
+"""Signals: what filters ahead of us found out about a request, from headers and Envoy metadata.
 
 Values arrive as strings by name: a header's name in lower case, or `NAMESPACE:KEY` of dynamic metadata. The caller must
 pass only values that the edge vouches for: with a header that clients can set, they could control their own search.

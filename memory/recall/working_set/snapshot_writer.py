@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from memory.ports import LedgerWrite, Revision, UserLedger
@@ -60,9 +59,7 @@ class SnapshotWriter:
         self._keeping = self._tasks.create_task(self._keep_on())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         assert self._keeping is not None
         self._keeping.cancel()
         await self._tasks.__aexit__(None, None, None)

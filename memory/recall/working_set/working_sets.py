@@ -5,7 +5,8 @@ the chat that missed it (`loader`). It is never older than the last write that h
 request asks the ledger for the user's revision, a sequence lock that is odd during a write, and fetches only the
 changed memories. Those are removed from the set as soon as a change is known, until a read that no write overlapped; a
 request that cannot wait uses the others, and nobody ever sees half of a write, or forgotten memories. If the store is
-down, the set is used all the same. If the ledger is down, the store is searched: memories may have been forgotten.
+down, the set is used all the same. If the ledger is down, it is used for a request that knows a revision; otherwise the
+store is searched: memories may have been forgotten.
 
 The event loop is never blocked for more than a few milliseconds, whatever the size of a set. The total size is bounded:
 the least recently used set is evicted, and users with too many memories have no set. `SetState` has the table.
@@ -20,7 +21,6 @@ from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from memory.errors import Unavailable
@@ -94,9 +94,7 @@ class WorkingSets:
             self._preallocate_soon(SPARE_USED_MAX)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         for task in self._running:
             task.cancel()
         await self._tasks.__aexit__(None, None, None)
