@@ -125,11 +125,8 @@ def test_every_service_of_compose_is_started_with_words_and_settings_that_exist(
 
 def test_envoy_and_the_filters_of_compose_mean_the_same_addresses() -> None:
     services = ours()
-    served = {
-        f"{name}:{one['command'][-1].rpartition(':')[2]}"
-        for name, one in services.items()
-        if one["command"][0] == "filter"
-    }
+    filters = {name: one["command"] for name, one in services.items() if one["command"][0] == "filter"}
+    served = {f"{name}:{words[-1].rpartition(':')[2]}" for name, words in filters.items()}
     asked = {word.partition("=")[2] for word in services["envoy"]["command"] if word.startswith("--filter=")}
     assert asked == served
     assert services["envoy"]["environment"]["MEMPROXY_FILTERS"] == str(len(served))
@@ -155,15 +152,8 @@ def composed(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(shutil.which("docker-compose") is None, reason="docker-compose is not installed: apt install it")
 def test_compose_itself_understands_the_file_and_with_gpu_all_parts_use_vllm_and_learn_behind_chats() -> None:
-    shown = composed(
-        "--env-file",
-        "deploy/compose/gpu.env",
-        "--profile",
-        "gpu",
-        "config",
-        MEMPROXY_EDGE_SECRET="x",
-        MEMPROXY_DATABASE_PASSWORD="y",
-    )
+    secrets = {"MEMPROXY_EDGE_SECRET": "x", "MEMPROXY_DATABASE_PASSWORD": "y"}
+    shown = composed("--env-file", "deploy/compose/gpu.env", "--profile", "gpu", "config", **secrets)
     assert shown.returncode == 0, shown.stderr
     services = yaml.safe_load(shown.stdout)["services"]
     assert sorted(services) == sorted(compose()["services"])
@@ -192,18 +182,16 @@ def test_prometheus_asks_services_that_compose_has() -> None:
 
 
 def test_no_image_floats() -> None:
-    images = [s["image"] for s in compose()["services"].values()] + [c["image"] for c in containers()]
-    assert [
-        image for image in images if not image.startswith("memproxy") and not re.search(r":(v|RELEASE\.)?\d", image)
-    ] == []
+    images = [one["image"] for one in (*compose()["services"].values(), *containers())]
+    foreign = [image for image in images if not image.startswith("memproxy")]
+    assert [image for image in foreign if not re.search(r":(v|RELEASE\.)?\d", image)] == []
 
 
 def test_every_container_of_the_kubernetes_example_is_started_with_words_and_settings_that_exist() -> None:
     assert {one["args"][0] for one in containers()} == {"envoy", "filter", "worker", "api"}
     for one in containers():
         assert is_understood(one["args"])
-        names = {entry["name"] for entry in one.get("env", [])}
-        assert names <= SETTINGS
+        assert {entry["name"] for entry in one.get("env", [])} <= SETTINGS
     [config] = of_kind("ConfigMap")
     assert set(config["data"]) <= SETTINGS
 
@@ -307,9 +295,8 @@ def test_filters_are_asked_by_the_names_that_their_health_service_knows() -> Non
 
 def test_the_dockerfile_copies_what_is_there() -> None:
     lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
-    copied = [
-        word for line in lines if line.startswith("COPY ") and "--from" not in line for word in line.split()[1:-1]
-    ]
+    copies = [line.split() for line in lines if line.startswith("COPY ") and "--from" not in line]
+    copied = [word for words in copies for word in words[1:-1]]
     ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     assert copied
     assert [name for name in copied if not (ROOT / name).exists()] == []

@@ -48,5 +48,12 @@ async def process(deployment: Deployment) -> AsyncIterator[Process]:
 
 
 @pytest.fixture
+async def other(deployment: Deployment) -> AsyncIterator[Process]:
+    """Another one, at the same time."""
+    async with deployment.start() as started:
+        yield started
+
+
+@pytest.fixture
 def log(process: Process) -> TurnLog:
     return process.log

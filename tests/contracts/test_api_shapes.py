@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from api_shapes import ASKED_COMPLETIONS, ASKED_MESSAGES, ASKED_RESPONSES, AskedShape
 from message_objects import message_events, message_object, text_block, tool_block
 from response_objects import call_item, event_stream, response_object, text_item
 
@@ -30,25 +31,17 @@ TALK = [Message("user", "My cat is Miu."), Message("assistant", "Noted."), Messa
 class Dialect:
     """How one API says the same things."""
 
-    api: Api
-    body: Callable[[Sequence[Message]], dict[str, Any]]
+    asked: AskedShape
     answer: Callable[[str], bytes]
     call: Callable[[], bytes]
     stream: Callable[[str], list[bytes]]
 
+    @property
+    def api(self) -> Api:
+        return API_BY_PATH[self.asked.shape.path]
 
-def completion_body(messages: Sequence[Message]) -> dict[str, Any]:
-    return {"model": "m", "messages": [{"role": m.role, "content": m.content} for m in messages]}
-
-
-def responses_body(messages: Sequence[Message]) -> dict[str, Any]:
-    return {"model": "m", "input": [{"role": m.role, "content": m.content} for m in messages]}
-
-
-def messages_body(messages: Sequence[Message]) -> dict[str, Any]:
-    said = [{"role": m.role, "content": m.content} for m in messages if m.role != Role.SYSTEM]
-    system = [m.content for m in messages if m.role == Role.SYSTEM]
-    return {"model": "m", "max_tokens": 9, "messages": said, **({"system": system[0]} if system else {})}
+    def body(self, messages: Sequence[Message]) -> dict[str, Any]:
+        return self.asked.body([{"role": m.role, "content": m.content} for m in messages])
 
 
 def completion(message: dict[str, Any]) -> bytes:
@@ -62,48 +55,40 @@ def completion_stream(text: str) -> list[bytes]:
     return [f"data: {chunk}\n\n".encode() for chunk in [*chunks, "[DONE]"]]
 
 
-def responses_stream(text: str) -> list[bytes]:
-    return event_stream(response_object([text_item(text)]))
-
-
-DIALECTS = {
-    "/v1/chat/completions": Dialect(
-        API_BY_PATH["/v1/chat/completions"],
-        completion_body,
+DIALECTS = (
+    Dialect(
+        ASKED_COMPLETIONS,
         lambda text: completion({"role": "assistant", "content": text}),
         lambda: completion({"role": "assistant", "tool_calls": [{"id": "c"}]}),
         completion_stream,
     ),
-    "/v1/responses": Dialect(
-        API_BY_PATH["/v1/responses"],
-        responses_body,
+    Dialect(
+        ASKED_RESPONSES,
         lambda text: json.dumps(response_object([text_item(text)])).encode(),
         lambda: json.dumps(response_object([call_item("f")])).encode(),
-        responses_stream,
+        lambda text: event_stream(response_object([text_item(text)])),
     ),
-    "/v1/messages": Dialect(
-        API_BY_PATH["/v1/messages"],
-        messages_body,
+    Dialect(
+        ASKED_MESSAGES,
         lambda text: json.dumps(message_object([text_block(text)])).encode(),
         lambda: json.dumps(message_object([tool_block("f")])).encode(),
         lambda text: message_events(message_object([text_block(text)])),
     ),
-}
+)
 
 
-@pytest.fixture(params=DIALECTS)
+@pytest.fixture(params=DIALECTS, ids=lambda one: one.asked.name)
 def dialect(request: pytest.FixtureRequest) -> Dialect:
-    return DIALECTS[request.param]
+    found: Dialect = request.param
+    return found
 
 
-def sent(dialect: Dialect, messages: Sequence[Message] = TALK, **more: Any) -> Any:
-    return read_chat_request(json.dumps({**dialect.body(messages), **more}).encode(), dialect.api.requests)
+def sent(dialect: Dialect, messages: Sequence[Message] = TALK) -> Any:
+    return read_chat_request(json.dumps(dialect.body(messages)).encode(), dialect.api.requests)
 
 
 def test_every_api_has_its_dialect_here() -> None:
-    assert set(DIALECTS) == set(API_BY_PATH)
-    for path, one in DIALECTS.items():
-        assert one.api.requests.path == path
+    assert {one.asked.shape.path for one in DIALECTS} == set(API_BY_PATH)
 
 
 def test_our_fields_go_and_every_other_byte_stays(dialect: Dialect) -> None:
@@ -148,8 +133,6 @@ def test_what_a_template_may_refuse_is_named(dialect: Dialect) -> None:
     own = sent(dialect, [Message(Role.SYSTEM, "Be kind."), *TALK])
     assert shape.refusable(own, [Note("N")]) is None
 
-
-# Bad input
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:x"}}
 FUNCTION = {"id": "t1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
@@ -222,9 +205,7 @@ def lines_of(request: ChatRequest) -> list[str]:
 
 
 @pytest.mark.parametrize("indent", [None, 1])
-def test_of_300_mutated_bodies_each_passes_or_is_stripped_and_a_note_changes_one_place(
-    dialect: Dialect, indent: int | None
-) -> None:
+def test_of_300_mutated_bodies_each_passes_and_a_note_changes_one_place(dialect: Dialect, indent: int | None) -> None:
     chance, noted, shape = random.Random(35), 0, dialect.api.requests
     for number in range(300):
         body = mutated(mutated(WHOLE[shape.path], chance), chance)
@@ -247,9 +228,6 @@ def test_of_300_mutated_bodies_each_passes_or_is_stripped_and_a_note_changes_one
             assert without(json.loads(left), *EDITED) == without(body, "memory_context", *EDITED)
             noted += 1
     assert noted > 200
-
-
-# Replies
 
 
 def read_by(dialect: Dialect, headers: Any, body: bytes, status: int = 200) -> Reply:

@@ -1,6 +1,4 @@
-"""Which turns are filled in from what a client sends again, how they are dated, and which are not; and when nobody
-recorded, as seen by what a conversation that nobody knows may have begun in. On every adapter.
-"""
+"""What is filled in from what a client sends again, how it is dated, and when nobody recorded. On every adapter."""
 
 from __future__ import annotations
 
@@ -37,21 +35,24 @@ class Missed(Teller):
         self.clock.now += seconds
         await self.process.log.times.beat()
 
+    async def after(self, earlier: Sequence[SentExchange], text: str, *, scope: Scope | None = None) -> None:
+        """A turn that follows these."""
+        self.count += 1
+        session = f"new-{self.count}"
+        turn = a_turn(f"{self.user}-s{self.count}", user=self.user, session=session, text=text, at=START + 100)
+        turn = replace(turn, scope=replace(scope, session_id=session) if scope else turn.scope)
+        await self.process.log.trees.open(turn, SentConversation((f"key of {text}",), tuple(earlier)))
+
 
 @pytest.fixture
 def tell(deployment: Deployment, process: Process) -> Missed:
     return Missed(process, clock=deployment.clock)
 
 
-async def says(tell: Teller, history: list[tuple[str, str]], text: str, *, scope: Scope | None = None) -> None:
+async def says(tell: Missed, history: list[tuple[str, str]], text: str, *, scope: Scope | None = None) -> None:
     """A turn after this history of questions and answers, which is of no known conversation."""
-    tell.count += 1
-    earlier = tuple(
-        SentExchange(f"{text}-{n}", (Message("user", one),), shown) for n, (one, shown) in enumerate(history)
-    )
-    turn = a_turn(f"{tell.user}-s{tell.count}", user=tell.user, session=f"new-{tell.count}", text=text, at=START + 100)
-    turn = replace(turn, scope=replace(scope, session_id=turn.scope.session_id) if scope else turn.scope)
-    await tell.process.log.trees.open(turn, SentConversation((f"key of {text}",), earlier))
+    earlier = [SentExchange(f"{text}-{n}", (Message("user", one),), shown) for n, (one, shown) in enumerate(history)]
+    await tell.after(earlier, text, scope=scope)
 
 
 async def said(tell: Teller) -> list[str]:
@@ -63,13 +64,13 @@ async def test_they_are_dated_right_after_the_turn_before_them_or_when_nobody_re
     tell.count += 1_000
     await tell("abcd")
     assert all(START + 1 < turn.at < START + 2 for turn in (await tell.record())[1:3])
-    other = Teller(tell.process, user="bob")
-    await other("a")
+    bob = Teller(tell.process, user="bob")
+    await bob("a")
     tell.clock.now += 500
     await tell.outage()
-    other.count += 1_000
-    await other("abc")
-    assert START + 500 < (await other.record())[1].at < START + 501
+    bob.count += 1_000
+    await bob("abc")
+    assert START + 500 < (await bob.record())[1].at < START + 501
 
 
 async def test_missed_turns_are_filled_in_marked_and_learnt_once(tell: Teller) -> None:
@@ -85,14 +86,6 @@ async def test_missed_turns_are_filled_in_marked_and_learnt_once(tell: Teller) -
     assert (len(learnt), learnt[0], learnt[-1]) == (4, root, later)
     await tell("abcde")
     assert len(await tell.learn()) == 1
-
-
-async def test_a_conversation_that_began_while_we_were_down_is_filled_in(tell: Missed) -> None:
-    await tell.outage()
-    _, session = await tell("abc")
-    assert [turn.messages[0].content for turn in await tell.record()] == list("abc")
-    assert (await tell("abcd"))[1] == session
-    assert len(await tell.learn()) == 4
 
 
 async def test_a_beginning_that_nobody_missed_is_not_filled_in_also_not_after_an_outage(tell: Missed) -> None:
@@ -137,18 +130,15 @@ async def test_digests_of_two_files_are_not_comparable(tmp_path: Path) -> None:
     assert len(digests) == 2
 
 
-async def test_two_processes_fill_in_the_same_turn_once(deployment: Deployment) -> None:
-    async with deployment.start() as one, deployment.start() as two:
-        first, second = Teller(one), Teller(two, count=10)
-        await first("a")
-        await asyncio.gather(first("abc"), second("abc"))
-        assert (await said(first)).count("b") == 1
+async def test_two_processes_fill_in_the_same_turn_once(process: Process, other: Process) -> None:
+    first, second = Teller(process), Teller(other, count=10)
+    await first("a")
+    await asyncio.gather(first("abc"), second("abc"))
+    assert (await said(first)).count("b") == 1
 
 
 @pytest.mark.parametrize("scope", [Scope("ann", agent_id="other"), Scope("ann", "project")])
-async def test_what_is_recorded_for_one_agent_or_project_is_not_filled_in_for_another(
-    tell: Missed, scope: Scope
-) -> None:
+async def test_what_one_agent_or_project_has_is_not_filled_in_for_another(tell: Missed, scope: Scope) -> None:
     await tell("a", answer="x")
     await tell("ab", answer="x")
     await tell.outage()
@@ -166,39 +156,33 @@ async def test_a_window_that_slides_over_the_history_fills_in_only_what_was_miss
     assert await said(tell) == ["a", "b", "c", "d", "e"]
 
 
-async def test_the_same_words_missed_twice_are_filled_in_twice(tell: Teller) -> None:
+async def test_the_same_words_missed_twice_are_filled_in_twice_and_texts_beyond_the_limit_never(tell: Missed) -> None:
     await tell("a")
-    conversation = sent("abbc")
-    counted = tuple(replace(one, occurrence=n) for one, n in zip(conversation.earlier, (1, 1, 2), strict=True))
-    turn = a_turn("last", session="new", text="c", at=START + 9)
-    await tell.process.log.trees.open(turn, replace(conversation, earlier=counted))
+    twice = [replace(one, occurrence=n) for one, n in zip(sent("abbc").earlier, (1, 1, 2), strict=True)]
+    await tell.after(twice, "c")
     assert await said(tell) == ["a", "b", "b", "c"]
+    bob = Missed(tell.process, user="bob")
+    await bob("a")
+    first, second = sent("abc").earlier
+    await bob.after([first, replace(second, said=(), answer="")], "c")
+    assert await said(bob) == ["a", "c"]
 
 
 async def test_what_the_user_deleted_does_not_come_back(tell: Missed) -> None:
+    messages = tell.process.log.messages
     await tell.process.log.append(a_turn("imported", text=LONG, status=TurnStatus.CLOSED))
     await tell("a")
     await tell("ab")
-    assert await tell.process.log.messages.delete_turns("ann", ["imported", "ann-t2"]) == 2
+    assert await messages.delete_turns("ann", ["imported", "ann-t2"]) == 2
     await tell.outage()
     await tell("abc")
     await says(tell, [(LONG, "Oh."), ("b", "x")], "d")
     assert await said(tell) == ["a", "c", "d"]
-
-
-async def test_what_followed_a_deleted_turn_is_not_filled_in(tell: Teller) -> None:
-    first, _ = await tell("a")
-    assert await tell.process.log.messages.delete_turns("ann", [first]) == 1
-    await tell("abc")
-    assert await said(tell) == ["c"]
-
-
-async def test_texts_beyond_the_limit_are_not_filled_in(tell: Teller) -> None:
-    await tell("a")
-    conversation = sent("abc")
-    cut = replace(conversation, earlier=(conversation.earlier[0], replace(conversation.earlier[1], said=(), answer="")))
-    await tell.process.log.trees.open(a_turn("late", session="new", text="c"), cut)
-    assert await said(tell) == ["a", "c"]
+    bob = Teller(tell.process, user="bob")
+    first, _ = await bob("a")
+    assert await messages.delete_turns("bob", [first]) == 1
+    await bob("abc")
+    assert await said(bob) == ["c"]  # nor does what followed it
 
 
 @pytest.mark.parametrize(
@@ -209,26 +193,23 @@ async def test_texts_beyond_the_limit_are_not_filled_in(tell: Teller) -> None:
         (0.5, 0.0, "ab"),  # an example in a prompt may take no time at all, so that any gap would have room for it
     ],
 )
-async def test_nor_is_one_that_cannot_have_begun_in_the_outage(
-    tell: Missed, seconds: float, since: float, path: str
-) -> None:
+async def test_nor_is_one_that_did_not_begin_in_it(tell: Missed, seconds: float, since: float, path: str) -> None:
     await tell.outage(seconds=seconds)
     tell.clock.now += since
     await tell(path)
     assert await said(tell) == [path[-1]]
 
 
-async def test_what_must_not_be_recorded_is_not_filled_in_for_its_user_whatever_history_it_is_shown_with(
-    tell: Missed,
-) -> None:
+async def test_what_must_not_be_recorded_is_never_filled_in_for_its_user(tell: Missed) -> None:
+    trees = tell.process.log.trees
     await tell("a")
-    await tell.process.log.trees.leave_out("ann", sent("abc").earlier[-1])
-    await tell.process.log.trees.leave_out("ann", SentExchange("k", (Message("user", "e"),), ""))
-    await tell.process.log.trees.leave_out("bob", SentExchange("k", (Message("user", LONG),), ""))
+    await trees.leave_out("ann", sent("abc").earlier[-1])
+    for user, text in (("ann", "e"), ("bob", LONG)):
+        await trees.leave_out(user, SentExchange("k", (Message("user", text),), ""))
     await tell("abc")
     assert await said(tell) == ["a", "c"]
     await tell.outage()
-    await says(tell, [("e", "an answer"), (LONG, "How nice.")], "d")
+    await says(tell, [("e", "an answer"), (LONG, "How nice.")], "d")  # whatever history it is shown with
     assert await said(tell) == ["a", "c", LONG, "d"]
 
 
@@ -258,14 +239,17 @@ async def test_the_oldest_digests_of_a_user_go_and_nobody_else_s(
     assert await trees.known("bob", [exchange]) == [True]
 
 
-async def test_erased_conversations_are_not_filled_in_from_their_beginning(tell: Missed) -> None:
-    await tell("a")
+async def test_erased_conversations_are_neither_recognised_nor_filled_in_from_their_beginning(tell: Missed) -> None:
+    bob = Teller(tell.process, user="bob")
+    await bob("a")
+    _, session = await tell("a")
     await tell.process.log.trees.erase("ann")
     await tell.outage()
-    await tell("ab")
+    assert (await tell("ab"))[1] != session
     assert await said(tell) == ["a", "b"]
     await tell("abcd")  # a gap in what was said since is filled in
     assert await said(tell) == ["a", "b", "c", "d"]
+    assert await said(bob) == ["a"]
 
 
 # When nobody recorded
@@ -313,24 +297,22 @@ async def test_after_a_restart_there_is_a_gap_if_it_took_long(
         assert await has_gap(second) is is_gap
 
 
-async def test_a_process_that_starts_or_ends_while_another_records_is_no_gap(deployment: Deployment) -> None:
-    async with deployment.start() as one, deployment.start() as two:
-        await one.log.times.beat()
-        deployment.clock.now += 5
-        await two.log.times.beat()
-        await one.log.times.end()
-        deployment.clock.now += 5
-        await two.log.times.beat()
-        await one.log.times.beat()
-        assert not await has_gap(two)
+async def test_a_start_or_end_of_another_is_no_gap(deployment: Deployment, process: Process, other: Process) -> None:
+    await process.log.times.beat()
+    deployment.clock.now += 5
+    await other.log.times.beat()
+    await process.log.times.end()
+    deployment.clock.now += 5
+    await other.log.times.beat()
+    await process.log.times.beat()
+    assert not await has_gap(other)
 
 
-async def test_a_process_that_died_leaves_a_gap(deployment: Deployment) -> None:
-    async with deployment.start() as one:
-        await one.log.times.beat()
-        async with deployment.start() as two:
-            await two.log.times.beat()
-        deployment.clock.now += 5
-        assert not await has_gap(one)
-        await one.log.times.beat()
-        assert await has_gap(one)
+async def test_a_process_that_died_leaves_a_gap(deployment: Deployment, process: Process) -> None:
+    await process.log.times.beat()
+    async with deployment.start() as mortal:
+        await mortal.log.times.beat()
+    deployment.clock.now += 5
+    assert not await has_gap(process)
+    await process.log.times.beat()
+    assert await has_gap(process)

@@ -8,16 +8,15 @@ import json
 import logging
 import subprocess
 import sys
-import time
-import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from chat_server import Cut, FakeModelServer, running_chat_server
+from product import eventually
 from served_app import free_port
 
 from memory.adapters.models.chat_writer import ECHO_CHARACTERS_MAX, ChatWriter
@@ -46,36 +45,16 @@ class Chat:
         return writer_on(self.model)
 
 
-@pytest.fixture
-async def chat() -> AsyncIterator[Chat]:
+@asynccontextmanager
+async def chatting() -> AsyncIterator[Chat]:
     async with running_chat_server() as running, OpenAiChatModel(ChatServer(running.url, "m")) as opened:
         yield Chat(running, opened)
 
 
-@pytest.fixture(scope="module")
-def small_model_url() -> Iterator[str]:
-    """The packaged small chat model behind its own server, in a process of its own, once it answers."""
-    port = free_port()
-    code = f"from extproc.supervisor.local_model import serve; serve('127.0.0.1', {port})"
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + START_SECONDS_MAX
-        while not _is_healthy(f"http://127.0.0.1:{port}/health"):
-            assert process.poll() is None
-            assert time.monotonic() < deadline, "the small model did not come up"
-            time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        process.kill()
-        process.wait()
-
-
-def _is_healthy(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=1) as answer:
-            return bool(answer.status == 200)
-    except (urllib.error.URLError, OSError):
-        return False
+@pytest.fixture
+async def chat() -> AsyncIterator[Chat]:
+    async with chatting() as one:
+        yield one
 
 
 @pytest.fixture(params=["our server", "the small model"])
@@ -85,9 +64,30 @@ async def any_model(request: pytest.FixtureRequest) -> AsyncIterator[OpenAiChatM
         async with OpenAiChatModel(ChatServer(url, SMALL_MODEL, skips_thinking=True)) as opened:
             yield opened
         return
-    async with running_chat_server() as running, OpenAiChatModel(ChatServer(running.url, "m")) as opened:
-        running.says = as_asked
-        yield opened
+    async with chatting() as one:
+        one.server.says = as_asked
+        yield one.model
+
+
+@pytest.fixture(scope="module")
+def small_model_url() -> Iterator[str]:
+    """The packaged small chat model behind its own server, in a process of its own, once it answers."""
+    port = free_port()
+    code = f"from extproc.supervisor.local_model import serve; serve('127.0.0.1', {port})"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def is_healthy() -> bool:
+        assert process.poll() is None
+        with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1) as answer:
+            return bool(answer.status == 200)
+        return False
+
+    try:
+        eventually(is_healthy, seconds=START_SECONDS_MAX)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.kill()
+        process.wait()
 
 
 def as_asked(body: dict[str, Any]) -> str:
@@ -101,11 +101,21 @@ def as_asked(body: dict[str, Any]) -> str:
 async def test_any_text_gets_text_which_follows_the_schema(any_model: OpenAiChatModel) -> None:
     asked = [Message("user", "Tell me a long story about a dragon, half \ud83d of a \x00 cat.")]
     whole = await any_model.complete(asked, max_tokens=200, schema=SCHEMA, seconds=PATIENCE_SECONDS)
-    assert isinstance(json.loads(whole.text)["query"], str)
-    assert not whole.is_cut
+    assert (type(json.loads(whole.text)["query"]), whole.is_cut) == (str, False)
     some = await any_model.complete(asked, max_tokens=4, seconds=PATIENCE_SECONDS)
     assert some.text
     assert some.is_cut  # there was more to say
+
+
+async def test_the_request_says_what_was_asked_for_and_no_more(chat: Chat) -> None:
+    for schema in (SCHEMA, None):
+        await chat.model.complete(ASKED, max_tokens=7, schema=schema, seconds=PATIENCE_SECONDS)
+    first, second = chat.server.asked
+    assert first.pop("response_format")["json_schema"]["schema"] == SCHEMA
+    assert first == second
+    assert set(second) == {"model", "messages", "max_tokens", "temperature", "stream"}
+    assert (second["max_tokens"], second["messages"][1]["content"]) == (7, ASKED[1].content)
+    assert "authorization" not in chat.server.headers[0]
 
 
 @pytest.mark.parametrize("drips", [False, True])
@@ -119,9 +129,7 @@ STATUSES = dict.fromkeys((204, 302, 401, 403, 404, 408, 429, 500, 502, 503), Una
 
 
 @pytest.mark.parametrize(("status", "error"), [*STATUSES.items(), *((status, Unusable) for status in (400, 413, 422))])
-async def test_a_status_that_would_meet_any_request_is_an_outage_and_others_are_about_this_one(
-    chat: Chat, status: int, error: type[Unavailable]
-) -> None:
+async def test_a_status_tells_an_outage_from_a_bad_request(chat: Chat, status: int, error: type[Unavailable]) -> None:
     chat.server.status = status
     with pytest.raises(Unavailable, match=str(status)) as raised:
         await chat.model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS)
@@ -140,17 +148,6 @@ JUNK = {
     "deep": b"[" * 100_000,
     "deep inside": b'{"x": ' + b"[" * 100_000,
 }
-
-
-async def test_the_request_says_what_was_asked_for_and_no_more(chat: Chat) -> None:
-    await chat.model.complete(ASKED, max_tokens=7, schema=SCHEMA, seconds=PATIENCE_SECONDS)
-    await chat.model.complete(ASKED, max_tokens=7, seconds=PATIENCE_SECONDS)
-    first, second = chat.server.asked
-    assert first.pop("response_format")["json_schema"]["schema"] == SCHEMA
-    assert first == second
-    assert set(second) == {"model", "messages", "max_tokens", "temperature", "stream"}
-    assert (second["max_tokens"], second["messages"][1]["content"]) == (7, ASKED[1].content)
-    assert "authorization" not in chat.server.headers[0]
 
 
 @pytest.mark.parametrize("body", JUNK.values(), ids=JUNK.keys())
@@ -224,15 +221,11 @@ def answer(*sentences: dict[str, Any]) -> str:
 
 
 BOTH = answer({"text": "My locker is number 4711.", "lines": [1]}, {"text": " I row\non Sundays. ", "lines": [2, 2]})
-READ = [
-    GroundedSentence("My locker is number 4711.", (1,), "fact"),
-    GroundedSentence("I row on Sundays.", (2,), "fact"),
-]
+READ = [GroundedSentence(line, (number,), "fact") for number, line in enumerate(LINES, start=1)]
 
 
-def content(sentences: Sequence[GroundedSentence]) -> list[str]:
+def content(_: Sequence[GroundedSentence]) -> list[str]:
     """No objection to anything."""
-    del sentences
     return []
 
 
@@ -312,20 +305,12 @@ async def test_what_there_is_counts_if_no_better_text_comes(chat: Chat, *, has_f
         return BOTH if has_first else "Ahoy!"
 
     chat.server.says = says
-    writing = writer_on(chat.model).write(TASK, LINES, objections=lambda sentences: ["not quite"])
-    if has_first:
-        assert list(await writing) == READ
-    else:
-        with pytest.raises(Unavailable):
-            await writing
+    with nullcontext() if has_first else pytest.raises(Unavailable):
+        assert list(await chat.writer.write(TASK, LINES, objections=lambda sentences: ["not quite"])) == READ
 
 
-async def test_sentences_of_unknown_kinds_are_left_out_and_no_word_is_logged(
-    chat: Chat, caplog: pytest.LogCaptureFixture
-) -> None:
-    chat.server.content = answer(
-        {"kind": "poem", "text": "I row.", "lines": [2]}, {"kind": "fact", "text": "I row.", "lines": [2]}
-    )
+async def test_unknown_kinds_are_left_out_and_no_word_is_logged(chat: Chat, caplog: pytest.LogCaptureFixture) -> None:
+    chat.server.content = answer(*({"kind": kind, "text": "I row.", "lines": [2]} for kind in ("poem", "fact")))
     assert list(await chat.writer.write(TASK, LINES, objections=content)) == [GroundedSentence("I row.", (2,), "fact")]
     chat.server.content = answer({"text": "My locker is number 4711.", "lines": [9]})
     with caplog.at_level(logging.DEBUG), pytest.raises(Unusable) as raised:

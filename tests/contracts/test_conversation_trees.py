@@ -19,37 +19,27 @@ def tell(process: Process) -> Teller:
     return Teller(process)
 
 
-async def test_a_resent_history_continues_its_session(tell: Teller) -> None:
+async def test_a_resent_history_continues_its_session_in_every_process(deployment: Deployment, tell: Teller) -> None:
     _, session = await tell("a")
     assert (await tell("ab"))[1] == session
-    assert (await tell("abc"))[1] == session
-    assert (await Teller(tell.process, user="bob")("abcd"))[1] != session  # another user's
+    async with deployment.start() as later:
+        assert (await Teller(later, count=2)("abc"))[1] == session
+        assert (await Teller(later, user="bob")("abcd"))[1] != session  # another user's
     again = a_turn("ann-t1", session="other", text="a")
     assert await tell.process.log.trees.open(again, sent("a")) == session  # a repeated write changes nothing
     assert [turn.scope.session_id for turn in await tell.record()] == [session] * 3
 
 
-async def test_it_does_so_after_a_restart_and_in_another_process(deployment: Deployment) -> None:
-    async with deployment.start() as one:
-        _, session = await Teller(one)("a")
-    async with deployment.start() as one, deployment.start() as two:
-        assert (await Teller(one, count=1)("ab"))[1] == session
-        assert (await Teller(two, count=2)("abc"))[1] == session
-
-
 async def test_two_conversations_that_begin_alike_stay_two_sessions(tell: Teller) -> None:
-    _, first = await tell("a", answer="1")
-    _, second = await tell("a", answer="2")
+    """Where their answers are equal, the one without a continuation goes on."""
+    (_, first), (_, second) = await tell("a", answer="1"), await tell("a", answer="2")
     assert first != second
     assert (await tell("ab", answers="1"))[1] == first
-    assert (await tell("ac", answers="2"))[1] == second
-    assert (await tell("ad", answers="2"))[1] == second
-
-
-async def test_where_the_answers_are_equal_the_one_without_a_continuation_goes_on(tell: Teller) -> None:
-    (_, first), (_, second) = await tell("a"), await tell("a")
-    found = {(await tell("ab"))[1], (await tell("ac"))[1]}
-    assert found == {first, second}
+    assert [(await tell(path, answers="2"))[1] for path in ("ac", "ad")] == [second] * 2
+    bob = Teller(tell.process, user="bob")
+    begun = {(await bob("a"))[1] for _ in range(2)}
+    assert {(await bob(path))[1] for path in ("ab", "ac")} == begun
+    assert len(begun) == 2
 
 
 async def test_a_given_session_is_never_left(tell: Teller) -> None:
@@ -58,23 +48,13 @@ async def test_a_given_session_is_never_left(tell: Teller) -> None:
     assert (await tell("ab", session="s1"))[1] == "s1"
 
 
-async def test_an_edited_turn_leaves_the_queue_and_is_not_learnt(tell: Teller) -> None:
-    root, _ = await tell("a")
-    old, session = await tell("ab")
-    new, same = await tell("ac")
-    assert same == session
-    assert await tell.learn() == [root, new]
-    assert [turn.id for turn in await tell.record()] == [root, old, new]  # all of it was said
-
-
-async def test_an_abandoned_turn_comes_back_if_the_client_continues_from_it(tell: Teller) -> None:
+async def test_an_abandoned_turn_is_not_learnt_unless_the_client_continues_from_it(tell: Teller) -> None:
     root, _ = await tell("a")
     old, _ = await tell("ab")
-    new, _ = await tell("ac")
+    await tell("ac")
     later, _ = await tell("abd")
     assert await tell.learn() == [root, old, later]
-    assert new not in await tell.learn()
-    assert await tell.process.log.trees.shift("ann") == BranchShift()  # nothing of it was learnt
+    assert await tell.process.log.trees.shift("ann") == BranchShift()  # nothing of "ac" was learnt
 
 
 async def test_what_is_live_and_where_branches_were_left_is_told_apart(tell: Teller) -> None:
@@ -124,20 +104,20 @@ async def test_a_turn_that_is_being_learnt_is_taken_from_its_window(tell: Teller
     await tell("ac")
     assert [turn.turn_id for turn in (await tell.process.log.trees.shift("ann")).abandoned] == [old]
     assert old not in await tell.learn()
+    await tell.process.log.withdraw("ann", opened_before=START + 1_000)
+    await tell("abd")
+    assert old not in await tell.learn(), "what the user deletes is not learnt when its branch comes back"
 
 
 async def test_a_regenerated_turn_stands_for_the_one_before_until_that_is_chosen(tell: Teller) -> None:
     root, _ = await tell("a")
     first, _ = await tell("ab", answer="1")
-    again, _ = await tell("ab", answer="2")
+    await tell("ab", answer="2")
     later, _ = await tell("abc", answers="x1")
     assert await tell.learn() == [root, first, later]
-    assert again not in [root, first, later]
 
 
-async def test_a_turn_that_is_still_open_is_abandoned_by_what_goes_on_elsewhere_and_can_be_resumed(
-    tell: Teller,
-) -> None:
+async def test_an_open_turn_is_abandoned_by_what_goes_on_elsewhere_and_can_be_resumed(tell: Teller) -> None:
     await tell("a")
     old, _ = await tell("ab", is_open=True)
     await tell("ac")
@@ -148,36 +128,28 @@ async def test_a_turn_that_is_still_open_is_abandoned_by_what_goes_on_elsewhere_
     assert old in await tell.learn()
 
 
-async def test_two_requests_at_the_same_time_do_not_abandon_each_other(tell: Teller) -> None:
-    root, _ = await tell("a")
-    one, _ = await tell("ab", is_open=True)
-    two, _ = await tell("ac", is_open=True)
-    for turn_id in (one, two):
-        await tell.process.log.finish(turn_id, status=TurnStatus.CLOSED, answer="x", answered_at=START + 50)
-    assert await tell.learn() == [root, one, two]
-    assert await tell.process.log.trees.shift("ann") == BranchShift()
-
-
 @pytest.mark.parametrize("chosen", [0, 1])
-async def test_the_one_of_them_that_the_client_does_not_go_on_from_is_abandoned_then(tell: Teller, chosen: int) -> None:
-    await tell("a")
-    both = [(await tell(path, is_open=True))[0] for path in ("ab", "ac")]
-    for turn_id in both:
-        await tell.process.log.finish(turn_id, status=TurnStatus.CLOSED, answer="x", answered_at=START + 3.5)
-    await tell.learn()
+async def test_of_two_requests_at_once_the_one_not_gone_on_from_is_abandoned_then(tell: Teller, chosen: int) -> None:
+    (root, *both), trees = await two_at_once(tell, seconds=3.5), tell.process.log.trees
+    assert await tell.learn() == [root, *both]
+    assert await trees.shift("ann") == BranchShift()
     await tell(("abd", "acd")[chosen])
-    shift = await tell.process.log.trees.shift("ann")
+    shift = await trees.shift("ann")
     assert [turn.turn_id for turn in shift.abandoned] == [both[1 - chosen]]
     await tell(("abde", "acde")[chosen])
-    assert await tell.process.log.trees.shift("ann") == shift
+    assert await trees.shift("ann") == shift
 
 
-async def test_also_where_the_end_of_the_answer_is_recorded_after_it(tell: Teller) -> None:
-    root, _ = await tell("a")
-    old, _ = await tell("ab", is_open=True)
-    new, _ = await tell("ac", is_open=True)
-    for turn_id in (old, new):
-        await tell.process.log.finish(turn_id, status=TurnStatus.CLOSED, answer="x", answered_at=START + 3)
+async def two_at_once(tell: Teller, *, seconds: float) -> list[str]:
+    """The root, and two turns that are open together after it; both end so long after the start."""
+    turns = [(await tell("a"))[0], *[(await tell(path, is_open=True))[0] for path in ("ab", "ac")]]
+    for turn_id in turns[1:]:
+        await tell.process.log.finish(turn_id, status=TurnStatus.CLOSED, answer="x", answered_at=START + seconds)
+    return turns
+
+
+async def test_one_that_ended_before_the_other_began_is_abandoned_although_that_is_recorded_later(tell: Teller) -> None:
+    root, old, new = await two_at_once(tell, seconds=3)
     assert await tell.learn() == [root, new]
     await tell("abd")
     assert old in await tell.learn()
@@ -241,23 +213,6 @@ async def test_a_named_response_is_continued_and_may_be_continued_twice(tell: Te
     assert await tell.learn() == []
 
 
-async def test_what_the_user_deletes_is_not_learnt_when_its_branch_comes_back(tell: Teller) -> None:
-    await tell("a")
-    old, _ = await tell("ab")
-    await tell("ac")
-    await tell.process.log.withdraw("ann", opened_before=START + 1_000)
-    await tell("abd")
-    assert old not in await tell.learn()
-
-
-async def test_erased_conversations_are_not_recognised(tell: Teller) -> None:
-    _, session = await tell("a")
-    await Teller(tell.process, user="bob")("a")
-    await tell.process.log.trees.erase("ann")
-    assert (await tell("ab"))[1] != session
-    assert len(await Teller(tell.process, user="bob").record()) == 1
-
-
 async def test_the_oldest_positions_go_and_nobody_else_s(tell: Teller, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversation_trees, "POSITIONS_MAX", 3)
     monkeypatch.setattr(known_exchanges, "PRUNED_EVERY", 1)
@@ -271,15 +226,15 @@ async def test_the_oldest_positions_go_and_nobody_else_s(tell: Teller, monkeypat
 
 
 async def test_a_flush_waits_for_branches(tell: Teller) -> None:
-    await tell("a")
-    await tell("ab")
+    log = tell.process.log
+    for path in ("a", "ab"):
+        await tell(path)
     await tell.learn()
-    new, _ = await tell("ac")
+    await tell("ac")
     await tell.learn()
-    assert new
-    assert (await tell.process.log.backlog("ann", opened_before=START + 1_000)).pending == 1
-    await tell.process.log.trees.settle("ann", await tell.process.log.trees.shift("ann"))
-    assert (await tell.process.log.backlog("ann", opened_before=START + 1_000)).pending == 0
+    assert (await log.backlog("ann", opened_before=START + 1_000)).pending == 1
+    await log.trees.settle("ann", await log.trees.shift("ann"))
+    assert (await log.backlog("ann", opened_before=START + 1_000)).pending == 0
 
 
 async def test_history_that_was_imported_is_known_in_its_session(tell: Teller) -> None:
@@ -293,9 +248,7 @@ async def test_history_that_was_imported_is_known_in_its_session(tell: Teller) -
     assert [turn.turn_id for turn in shift.abandoned] == ["imported-b", "ann-t1"]
 
 
-async def test_a_beginning_that_thousands_of_chats_share_costs_no_more(
-    tell: Teller, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_beginning_that_many_chats_share_costs_no_more(tell: Teller, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(branch_positions, "CANDIDATES_MAX", 3)
     for _ in range(5):
         _, session = await tell("a", answer="same")

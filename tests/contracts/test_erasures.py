@@ -1,6 +1,4 @@
-"""Erasures: their records are durable, seen by every process, and found only with the id of whom they concern; writers
-are kept out for a moment; and a chat that is open meanwhile is no part of the user's next life.
-"""
+"""Erasures are durable and known to their user alone; writers are kept out meanwhile, and open chats end."""
 
 from __future__ import annotations
 
@@ -42,20 +40,22 @@ async def test_an_erasure_is_known_to_its_user_alone_in_all_processes_and_surviv
     async with deployment.start() as first, deployment.start() as second:
         one, two = first.erasures, second.erasures
         await one.begun(ANN, asked("e1"))
+        await one.begun(ANN, asked("of a part"), part="red")
         assert await two.get(ANN, "e1") == ErasureRecord(asked("e1"))
-        for user, erasure_id in (("bob", "e1"), (ANN.upper(), "e1"), (ANN, "e2"), (ANN, "")):
+        assert await two.get(ANN, "of a part", part="red") == ErasureRecord(asked("of a part"))
+        for user, erasure_id in (("bob", "e1"), (ANN.upper(), "e1"), (ANN, "e2"), (ANN, ""), (ANN, "of a part")):
             assert await two.get(user, erasure_id) is None
-        assert await two.pending() == [asked("e1")]
+        for user, erasure_id, part in ((ANN, "e1", "red"), (ANN, "of a part", "blue"), ("bob", "of a part", "red")):
+            assert await two.get(user, erasure_id, part=part) is None
+        assert await two.pending() == [asked("e1"), asked("of a part")]
         for at in (NOW + 5, NOW + 50):  # a rewriting that is repeated keeps the time of the first
             await two.rewritten([asked("e1")], at=at)
-        assert await one.pending() == []
+        assert await one.pending() == [asked("of a part")]
     async with deployment.start() as third:
         assert await third.erasures.get(ANN, "e1") == ErasureRecord(asked("e1"), NOW + 5)
 
 
-async def test_those_whose_files_wait_come_in_the_order_in_which_they_began(
-    erasures: Erasures, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_those_whose_files_wait_come_in_their_order(erasures: Erasures, monkeypatch: pytest.MonkeyPatch) -> None:
     async def waiting() -> list[str]:
         return [one.id for one in await erasures.pending()]
 
@@ -75,41 +75,22 @@ async def test_those_whose_files_wait_come_in_the_order_in_which_they_began(
     assert await waiting() == ["u0", "u1"]
 
 
-async def test_those_of_all_users_are_listed_latest_first(erasures: Erasures) -> None:
-    assert await erasures.latest(limit=9) == []
-    for number, user in enumerate((ANN, "bob", ANN)):
-        await erasures.begun(user, asked(f"e{number}"))
-    await erasures.rewritten([asked("e1")], at=NOW + 5)
-    assert [one.request.id for one in await erasures.latest(limit=9)] == ["e2", "e1", "e0"]
-    assert (await erasures.latest(limit=2))[1] == await erasures.get("bob", "e1")
-    assert len(await erasures.latest(limit=2)) == 2
-
-
 async def test_one_that_is_begun_again_waits_again_in_its_place_with_its_new_numbers(erasures: Erasures) -> None:
-    for erasure_id in ("e1", "e2"):
-        await erasures.begun(ANN, asked(erasure_id))
+    assert await erasures.latest(limit=9) == []
+    for erasure_id, user in (("e1", ANN), ("e2", ANN), ("e3", "bob")):
+        await erasures.begun(user, asked(erasure_id))
     await erasures.rewritten([asked("e1")], at=NOW + 9)
     again = replace(asked("e1"), deleted_at=NOW + 20, deleted={"memories": 7})
     await erasures.begun(ANN, again)
     assert again in await erasures.pending()
     assert await erasures.get(ANN, "e1") == ErasureRecord(again)
-    assert [one.request.id for one in await erasures.latest(limit=9)] == ["e2", "e1"]
+    assert [one.request.id for one in await erasures.latest(limit=9)] == ["e3", "e2", "e1"]
+    assert await erasures.latest(limit=2) == [ErasureRecord(asked("e3")), ErasureRecord(asked("e2"))]
     found, later = await erasures.pending(), replace(again, deleted_at=NOW + 30)
     await erasures.begun(ANN, later)  # while files are rewritten: its rows are deleted after that has begun
     await erasures.rewritten(found, at=NOW + 35)
     assert await erasures.pending() == [later]
     assert await erasures.get(ANN, "e1") == ErasureRecord(later)
-
-
-async def test_an_erased_part_of_a_user_is_known_by_its_name_alone(erasures: Erasures) -> None:
-    await erasures.begun(ANN, asked("e1"), part="project red")
-    await erasures.begun(ANN, asked("e2"))
-    assert await erasures.get(ANN, "e1", part="project red") == ErasureRecord(asked("e1"))
-    assert await erasures.get(ANN, "e2") == ErasureRecord(asked("e2"))
-    wrong = ((ANN, "e1", ""), (ANN, "e1", "project blue"), ("bob", "e1", "project red"), (ANN, "e2", "project red"))
-    for user, erasure_id, part in wrong:
-        assert await erasures.get(user, erasure_id, part=part) is None
-    assert [one.id for one in await erasures.pending()] == ["e1", "e2"]
 
 
 @pytest.mark.parametrize("part", ["", "red"])
@@ -154,9 +135,9 @@ async def test_no_file_holds_the_user_s_id(deployment: Deployment, erasures: Era
 # What keeps writers out
 
 
-async def written(process: Process, user: str, memory_id: str) -> None:
+async def written(process: Process, user: str) -> None:
     async with process.ledger.write(user) as held:
-        held.touch([memory_id])
+        held.touch(["m"])
 
 
 async def test_nobody_gets_a_lock_behind_the_barrier_and_everybody_does_after_it(deployment: Deployment) -> None:
@@ -164,8 +145,8 @@ async def test_nobody_gets_a_lock_behind_the_barrier_and_everybody_does_after_it
     async with deployment.start() as process:
         async with process.barrier.closed(seconds=10):
             with pytest.raises(Unavailable):
-                await written(process, "ann", "m-1")
-        await written(process, "ann", "m-1")
+                await written(process, "ann")
+        await written(process, "ann")
 
 
 async def test_it_closes_once_the_locks_that_are_held_are_released(process: Process) -> None:
@@ -186,14 +167,14 @@ async def test_a_barrier_whose_owner_died_opens_by_itself(process: Process, depl
     barrier = process.barrier.closed(seconds=10)
     await barrier.__aenter__()
     deployment.clock.now += 11
-    await written(process, "ann", "m-1")
+    await written(process, "ann")
     await barrier.__aexit__(None, None, None)
 
 
 async def test_who_writes_while_one_is_alone_is_remembered_and_forgotten_after_it(process: Process) -> None:
-    await written(process, "before", "m")
+    await written(process, "before")
     async with process.ledger.write("during"), process.barrier.alone(seconds=10):
-        await written(process, "later", "m")
+        await written(process, "later")
         assert list(await process.barrier.writers()) == ["during", "later"]
         with pytest.raises(Conflict):
             async with process.barrier.alone(seconds=10):
@@ -203,28 +184,27 @@ async def test_who_writes_while_one_is_alone_is_remembered_and_forgotten_after_i
         assert list(await process.barrier.writers()) == []
 
 
-async def test_what_a_dead_process_was_at_may_be_begun_at_once(deployment: Deployment) -> None:
-    async with deployment.start() as process:
-        async with deployment.start() as mortal:
-            await mortal.barrier.alone(seconds=3_600).__aenter__()
-        async with process.barrier.alone(seconds=10):
-            pass
+async def test_what_a_dead_process_was_at_may_be_begun_at_once(deployment: Deployment, process: Process) -> None:
+    async with deployment.start() as mortal:
+        await mortal.barrier.alone(seconds=3_600).__aenter__()
+    async with process.barrier.alone(seconds=10):
+        pass
 
 
-async def test_a_crowd_that_waits_does_not_keep_the_barrier_from_closing(deployment: Deployment) -> None:
+async def test_a_crowd_that_waits_does_not_keep_the_barrier_from_closing(process: Process, other: Process) -> None:
     """Nor does anybody of it get a lock behind it."""
     is_closed, writing = asyncio.Event(), list[str]()
 
-    async def write(process: Process, user: str) -> None:
-        async with process.ledger.write(user) as held:
+    async def write(one: Process, user: str) -> None:
+        async with one.ledger.write(user) as held:
             assert not is_closed.is_set()
             held.touch(["m"])
             writing.append(user)
 
-    async with deployment.start() as one, deployment.start() as two, asyncio.TaskGroup() as group:
+    async with asyncio.TaskGroup() as group:
         for number in range(20):
-            group.create_task(write((one, two)[number % 2], f"user-{number}"))
-        async with one.barrier.closed(seconds=10):
+            group.create_task(write((process, other)[number % 2], f"user-{number}"))
+        async with process.barrier.closed(seconds=10):
             is_closed.set()
             with_lock = len(writing)
             await asyncio.sleep(0.05)
@@ -245,28 +225,19 @@ async def erase(process: Process) -> None:
         await held.advance_erase_epoch()
 
 
-async def test_a_turn_that_was_opened_while_its_user_was_erased_ends_with_that_life(
-    deployment: Deployment, process: Process
-) -> None:
-    await process.log.trees.open(a_chat("t1", at=START), SENT)
+async def test_no_turn_of_the_life_before_is_recorded_after_it(deployment: Deployment, process: Process) -> None:
+    began_at, trees = deployment.clock(), process.log.trees
+    await trees.open(a_chat("t1", at=START), SENT)
     assert deployment.places_with(USER) != []
+    deployment.clock.now += 1
     await erase(process)
+    deployment.clock.now += 1
     assert deployment.places_with(USER) == []
     await process.log.finish("t1", status=TurnStatus.CLOSED, answer="Nice.", answered_at=START)
+    assert await trees.open(a_chat("t2", at=began_at), SENT) == ""
     assert deployment.places_with(USER) == []
-
-
-async def test_a_turn_that_began_before_the_erasure_is_not_recorded_after_it(
-    deployment: Deployment, process: Process
-) -> None:
-    began_at = deployment.clock()
-    deployment.clock.now += 1
-    await erase(process)
-    deployment.clock.now += 1
-    assert await process.log.trees.open(a_chat("t1", at=began_at), SENT) == ""
-    assert deployment.places_with(USER) == []
-    assert await process.log.trees.open(a_chat("t2", at=deployment.clock()), SENT) != ""
-    assert [one.id async for one in process.log.turns(USER)] == ["t2"]
+    assert await trees.open(a_chat("t3", at=deployment.clock()), SENT) != ""
+    assert [one.id async for one in process.log.turns(USER)] == ["t3"]
 
 
 async def test_its_reply_leaves_no_link_and_is_no_loss(deployment: Deployment, process: Process) -> None:
@@ -287,12 +258,11 @@ async def test_its_reply_leaves_no_link_and_is_no_loss(deployment: Deployment, p
     assert sum(value for value in lost if value < 1e6) == 0.0
 
 
-async def test_a_turn_that_is_being_opened_while_its_user_is_erased_is_not_recorded(deployment: Deployment) -> None:
+async def test_nor_is_one_that_is_opened_meanwhile(deployment: Deployment, process: Process, other: Process) -> None:
     """Whoever wins: it is gone with that life, or was never recorded."""
-    async with deployment.start() as process, deployment.start() as other:
-        for number in range(3):
-            began_at = deployment.clock()
-            deployment.clock.now += 1
-            opening = [other.log.trees.open(a_chat(f"t{number}-{n}", at=began_at), SENT) for n in range(5)]
-            await asyncio.gather(erase(process), *opening)
-            assert deployment.places_with(USER) == []
+    for number in range(3):
+        began_at = deployment.clock()
+        deployment.clock.now += 1
+        opening = [other.log.trees.open(a_chat(f"t{number}-{n}", at=began_at), SENT) for n in range(5)]
+        await asyncio.gather(erase(process), *opening)
+        assert deployment.places_with(USER) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from memory_rows import direction, memory, put
@@ -38,56 +40,21 @@ async def test_the_nearest_to_several_vectors_are_found_once_each_with_their_vec
 
 
 async def test_the_nearest_that_hold_a_word_are_found_however_near_others_are(store: MemoryStore) -> None:
-    contents = {
-        "a": "Golf is what I drive",
-        "b": "my golf cart",
-        "c": "no such word",
-        "d": "我住在杭州",
-        "e": 'a "100%_sure" \\ bet',
-    }
+    contents = ["Golf is what I drive", "my golf cart", "no such word", "我住在杭州", 'a "100%_sure" \\ bet']
     await put(
         store,
-        *(memory(key, content=content) for key, content in contents.items()),
+        *(memory(key, content=content) for key, content in zip("abcde", contents, strict=True)),
         *(memory(f"near {n}") for n in range(9)),
         vectors=[direction(0.0, 1.0)] * 5 + [direction(1.0)] * 9,
     )
-
-    async def holding(*words: str) -> set[str]:
+    holding = {("golf",): {"a", "b"}, ("住在", "Golf"): {"a", "d"}, ("100",): {"e"}, ("zebra",): set()}
+    for words, expected in holding.items():
         found = await store.nearest(MemoryFilter("ann"), direction(1.0)[None], words=words, limit=6)
-        return {record.memory.id for record in found}
-
-    assert await holding("golf") == {"a", "b"}
-    assert await holding("住在", "Golf") == {"a", "d"}
-    assert await holding("100") == {"e"}
-    assert await holding("zebra") == set()
+        assert {record.memory.id for record in found} == expected
 
 
-async def test_the_filter_of_search_load_page_and_count_is_one_and_the_same(store: MemoryStore) -> None:
-    await put(
-        store,
-        memory("none"),
-        memory("kitchen", project_id="kitchen"),
-        memory("garden", project_id="garden", memory_type="episodic"),
-        memory("cook", project_id="kitchen", agent_id="cook"),
-        memory("smith", agent_id="smith", memory_type="procedural"),
-        memory("old", project_id="kitchen", status=MemoryStatus.SUPERSEDED),
-        memory("bob's", user_id="bob", project_id="kitchen"),
-        memory("late", project_id="attic", at=1_700_000_000.5),
-    )
-    active = {"none", "kitchen", "garden", "cook", "smith", "late"}
-    cases = {
-        MemoryFilter("ann"): active,
-        MemoryFilter("ann", status=None): active | {"old"},
-        MemoryFilter("ann", status=MemoryStatus.SUPERSEDED): {"old"},
-        MemoryFilter("ann", project_id="kitchen"): {"none", "kitchen", "cook", "smith"},
-        MemoryFilter("ann", project_id="kitchen", exact_project=True): {"kitchen", "cook"},
-        MemoryFilter("ann", exact_project=True): {"none", "smith"},
-        MemoryFilter("ann", project_id="kitchen", exact_project=True, status=None): {"kitchen", "cook", "old"},
-        MemoryFilter("ann", agent_id="cook"): {"none", "kitchen", "garden", "cook", "late"},
-        MemoryFilter("ann", memory_types=("episodic", "procedural")): {"garden", "smith"},
-        MemoryFilter("ann", memory_types=("reflective",)): set(),
-        MemoryFilter("bob", project_id="kitchen"): {"bob's"},
-    }
+async def assert_finds(store: MemoryStore, cases: dict[MemoryFilter, set[str]]) -> None:
+    """Whatever reads memories by a filter reads these."""
     for where, expected in cases.items():
         assert {c.memory.id for c in await store.search(where, direction(1.0), limit=50)} == expected, where
         assert {r.memory.id for r in await store.load(where, limit=50)} == expected, where
@@ -98,18 +65,61 @@ async def test_the_filter_of_search_load_page_and_count_is_one_and_the_same(stor
         assert {r.memory.id for r in await store.nearest(where, direction(1.0)[None], limit=50)} == expected, where
         assert {m.id for m in (await store.page(where, limit=50, cursor="")).items} == expected, where
         assert await store.count(where) == len(expected), where
+        assert set(await store.ids(where)) == expected, where
 
 
-async def test_all_of_a_user_come_as_last_written(store: MemoryStore) -> None:
-    await put(store, memory("a1"), memory("a2", status=MemoryStatus.SUPERSEDED), memory("b1", user_id='bob "b"'))
-    await put(store, memory("a1", content="changed"), memory("a3"), vectors=[direction(0.0, 1.0), direction(1.0)])
-    await store.delete("ann", ["a3"])
-    found = await store.load_few(MemoryFilter("ann", status=None), most=10)
-    assert found is not None
-    by_id = {record.memory.id: record for record in found}
-    assert by_id.keys() == {"a1", "a2"}
-    assert by_id["a1"].memory == (await store.get("ann", ["a1"]))[0].memory
-    assert np.allclose(by_id["a1"].vector, direction(0.0, 1.0))
+async def test_user_status_project_agent_and_type_bound_what_is_found(store: MemoryStore) -> None:
+    await put(
+        store,
+        memory("none"),
+        memory("kitchen", project_id="kitchen"),
+        memory("garden", project_id="garden", memory_type="episodic"),
+        memory("cook", project_id="kitchen", agent_id="cook"),
+        memory("smith", agent_id="smith", memory_type="procedural"),
+        memory("old", project_id="kitchen", status=MemoryStatus.SUPERSEDED),
+        memory("away", status=MemoryStatus.ARCHIVED),
+        memory("raw", status=MemoryStatus.RAW),
+        memory("bob's", user_id="bob", project_id="kitchen"),
+        memory("late", project_id="attic", at=1_700_000_000.5),
+    )
+    active = {"none", "kitchen", "garden", "cook", "smith", "late"}
+    cases = {
+        MemoryFilter("ann"): active,
+        MemoryFilter("ann", status=None): active | {"old", "away"},
+        MemoryFilter("ann", status=None, with_archived=False): active | {"old"},
+        MemoryFilter("ann", status=None, with_raw=True): active | {"old", "away", "raw"},
+        MemoryFilter("ann", status=MemoryStatus.SUPERSEDED): {"old"},
+        MemoryFilter("ann", status=MemoryStatus.ARCHIVED): {"away"},
+        MemoryFilter("ann", status=MemoryStatus.RAW): {"raw"},
+        MemoryFilter("ann", project_id="kitchen"): {"none", "kitchen", "cook", "smith"},
+        MemoryFilter("ann", project_id="kitchen", exact_project=True): {"kitchen", "cook"},
+        MemoryFilter("ann", exact_project=True): {"none", "smith"},
+        MemoryFilter("ann", project_id="kitchen", exact_project=True, status=None): {"kitchen", "cook", "old"},
+        MemoryFilter("ann", agent_id="cook"): {"none", "kitchen", "garden", "cook", "late"},
+        MemoryFilter("ann", memory_types=("episodic", "procedural")): {"garden", "smith"},
+        MemoryFilter("ann", memory_types=("reflective",)): set(),
+        MemoryFilter("bob", project_id="kitchen"): {"bob's"},
+    }
+    await assert_finds(store, cases)
+    assert [record.memory.id for record in await store.get("ann", ["raw"])] == ["raw"]
+
+
+async def test_a_source_and_the_times_at_which_it_was_said_bound_what_is_found(store: MemoryStore) -> None:
+    await put(
+        store,
+        memory("may", at=50.0, source="answer"),
+        memory("june", at=60.0, source="answer"),
+        memory("july", at=70.0),
+    )
+    cases = {
+        MemoryFilter("ann", source="answer"): {"may", "june"},
+        MemoryFilter("ann", said_within=((60.0, 70.0),)): {"june"},  # without its end
+        MemoryFilter("ann", said_within=((0.0, 55.0), (70.0, math.inf))): {"may", "july"},
+        MemoryFilter("ann", source="answer", said_within=((-math.inf, 60.0),)): {"may"},
+        MemoryFilter("ann", other_source="answer"): {"july"},
+        MemoryFilter("ann", source='x" or user_id != "'): set(),
+    }
+    await assert_finds(store, cases)
 
 
 async def test_a_thousand_memories_come_whole_flushed_or_not(store: MemoryStore) -> None:
@@ -118,9 +128,6 @@ async def test_a_thousand_memories_come_whole_flushed_or_not(store: MemoryStore)
     found = await store.load_few(MemoryFilter("ann"), most=1_050)
     assert found is not None
     assert {record.memory.id for record in found} == {f"m{n}" for n in range(1_050)}
-
-
-# By claim
 
 
 OF_ANN = MemoryFilter("ann")

@@ -1,6 +1,4 @@
-"""What later requests find by the keys of a conversation: the note book's notes, of which none holds what was
-forgotten, and states of long conversations; of their own user alone, and never too many.
-"""
+"""Notes and states of conversations are found by their keys, by their own user alone, until they are dropped."""
 
 from __future__ import annotations
 
@@ -30,23 +28,18 @@ def states(process: Process) -> CompactedStates:
     return process.states
 
 
-async def test_a_note_comes_back_as_it_was_kept_for_its_key_and_user_in_every_process(deployment: Deployment) -> None:
-    async with deployment.start() as one, deployment.start() as two:
-        await one.notes.keep("ann", "k1", NOTE, made_at=START)
-        assert await notes_of(two.notes, "ann", ["k0", "k1", "k2"]) == {"k1": NOTE}
-        assert await notes_of(two.notes, "ann", []) == await notes_of(two.notes, "bob", ["k1"]) == {}
-        await one.notes.keep("bob", "k1", note("b"), made_at=START)
-        assert await notes_of(two.notes, "ann", ["k1"]) == {"k1": NOTE}
-        await one.notes.keep("ann", "k2", note("a"), made_at=START)
-        await two.notes.drop("ann", ["a"], now=START + 1)
-        assert await notes_of(one.notes, "ann", ["k1", "k2"]) == {"k1": NOTE}
+async def test_a_note_comes_back_in_every_process(deployment: Deployment, book: NoteBook, other: Process) -> None:
+    await book.keep("ann", "k1", NOTE, made_at=START)
+    assert await notes_of(other.notes, "ann", ["k0", "k1", "k2"]) == {"k1": NOTE}
+    assert await notes_of(other.notes, "ann", []) == await notes_of(other.notes, "bob", ["k1"]) == {}
+    await book.keep("bob", "k1", note("b"), made_at=START)
+    await book.keep("ann", "k2", note("a"), made_at=START)
+    await other.notes.drop("ann", ["a"], now=START + 1)
+    assert await notes_of(book, "ann", ["k1", "k2"]) == {"k1": NOTE}
     async with deployment.start() as later:
         assert await notes_of(later.notes, "ann", ["k1"]) == {"k1": NOTE}
         await later.notes.keep("ann", "k1", NOTE, made_at=START + 2.25)  # when the search for it began
         assert (await notes_of(later.notes, "ann", ["k1"]))["k1"].made_at == START + 2.25
-
-
-# Forgetting
 
 
 async def test_every_note_that_holds_a_dropped_memory_is_gone_and_no_other(book: NoteBook) -> None:
@@ -63,25 +56,14 @@ async def test_every_note_that_holds_a_dropped_memory_is_gone_and_no_other(book:
 @pytest.mark.parametrize("dropped", [["a"], []])
 async def test_a_note_that_was_under_way_during_the_drop_is_not_kept(book: NoteBook, dropped: list[str]) -> None:
     await book.drop("ann", dropped, now=START + 1)
+    for n in range(50):
+        await book.drop("ann", [f"x{n}"], now=START + 2 + n)  # later drops do not lift an earlier one within its minute
     await book.keep("ann", "k1", note("a", "b"), made_at=START + 0.9)
-    assert await notes_of(book, "ann", ["k1"]) == {}
+    await book.keep("ann", "k2", note("b"), made_at=START + 0.9)
+    await book.keep("ann", "k3", note("a"), made_at=START + 1.1)  # the memory was changed, not forgotten
+    assert set(await notes_of(book, "ann", ["k1", "k2", "k3"])) == ({"k2", "k3"} if dropped else {"k3"})
     await book.keep("bob", "k1", note("a"), made_at=START + 0.9)
     assert set(await notes_of(book, "bob", ["k1"])) == {"k1"}
-
-
-async def test_a_note_without_what_was_dropped_or_made_later_is_kept(book: NoteBook) -> None:
-    await book.drop("ann", ["a"], now=START + 1)
-    await book.keep("ann", "k1", note("b"), made_at=START + 0.9)
-    await book.keep("ann", "k2", note("a"), made_at=START + 1.1)  # the memory was changed, not forgotten
-    assert set(await notes_of(book, "ann", ["k1", "k2"])) == {"k1", "k2"}
-
-
-async def test_later_drops_do_not_lift_an_earlier_one_within_its_minute(book: NoteBook) -> None:
-    await book.drop("ann", ["a"], now=START)
-    for n in range(50):
-        await book.drop("ann", [f"x{n}"], now=START + 1 + n)
-    await book.keep("ann", "k1", note("a"), made_at=START - 1)
-    assert await notes_of(book, "ann", ["k1"]) == {}
 
 
 @pytest.mark.parametrize("is_of_user", [True, False])
@@ -101,22 +83,13 @@ async def test_the_oldest_notes_go_when_the_bytes_of_a_user_or_of_all_are_spent(
         assert bool(await notes_of(process.notes, "bob", ["k"])) is is_of_user
 
 
-async def test_a_replaced_note_counts_as_new(deployment: Deployment) -> None:
+async def test_a_replaced_note_counts_as_new_and_one_of_monstrous_size_is_not_kept(deployment: Deployment) -> None:
     deployment.bounds.notes = NoteLimits(user_bytes_max=3_000)
     async with deployment.start() as process:
-        for n in range(3):
-            await process.notes.keep("ann", f"k{n}", note("m", text="x" * 1_000), made_at=START + n)
-        await process.notes.keep("ann", "k0", note("m", text="y" * 1_000), made_at=START + 4)
-        await process.notes.keep("ann", "k3", note("m", text="x" * 1_000), made_at=START + 5)
-        assert set(await notes_of(process.notes, "ann", ["k0", "k1", "k2", "k3"])) == {"k0", "k2", "k3"}
-
-
-async def test_a_note_of_monstrous_size_is_not_kept(book: NoteBook) -> None:
-    await book.keep("ann", "k1", note("m", text="x" * 100_000), made_at=START)
-    assert await notes_of(book, "ann", ["k1"]) == {}
-
-
-# States
+        for at, number in enumerate((0, 1, 2, 0, 3)):
+            await process.notes.keep("ann", f"k{number}", note("m", text="x" * 1_000), made_at=START + at)
+        await process.notes.keep("ann", "k4", note("m", text="x" * 100_000), made_at=START + 9)
+        assert set(await notes_of(process.notes, "ann", [f"k{n}" for n in range(5)])) == {"k0", "k2", "k3"}
 
 
 def state(cut: int, text: str = "what was said") -> CompactedState:
@@ -124,37 +97,30 @@ def state(cut: int, text: str = "what was said") -> CompactedState:
     return CompactedState(cut, (HistorySegment("colours", (item,)),), text, 12, 300)
 
 
-async def test_the_newest_key_with_a_state_of_that_user_counts_in_every_process(deployment: Deployment) -> None:
-    async with deployment.start() as one, deployment.start() as two:
-        await one.states.keep("ann", "k1", state(3), made_at=START)
-        await one.states.keep("ann", "k7", state(9), made_at=START)
-        assert await two.states.find("ann", ["k1", "k2"]) == ("k1", state(3))
-        assert await two.states.find("ann", ["k1", "k7", "k8"]) == ("k7", state(9))
-        assert await two.states.find("ann", ["k8"]) is await two.states.find("ann", []) is None
-        assert await two.states.find("bob", ["k1"]) is None
+async def test_the_newest_state_counts(deployment: Deployment, states: CompactedStates, other: Process) -> None:
+    for key, cut in (("k1", 3), ("k7", 9)):
+        await states.keep("ann", key, state(cut), made_at=START)
+    find = other.states.find
+    assert await find("ann", ["k1", "k2"]) == ("k1", state(3))
+    assert await find("ann", ["k1", "k7", "k8"]) == ("k7", state(9))
+    assert await find("ann", ["k8"]) is await find("ann", []) is await find("bob", ["k1"]) is None
     async with deployment.start() as later:
         assert await later.states.find("ann", [f"k{number}" for number in (1, *range(20, 500))]) == ("k1", state(3))
 
 
-async def test_the_first_state_of_a_key_stays(states: CompactedStates) -> None:
-    await states.keep("ann", "k1", state(3), made_at=START)
-    await states.keep("ann", "k1", state(3, "in other words"), made_at=START + 1)
+async def test_the_first_state_of_a_key_stays_until_it_is_dropped(states: CompactedStates) -> None:
+    for user in ("ann", "bob"):
+        await states.keep(user, "k1", state(3), made_at=START)
+    again = state(3, "in other words")
+    await states.keep("ann", "k1", again, made_at=START + 1)
     assert await states.find("ann", ["k1"]) == ("k1", state(3))
-    await states.drop("ann", now=START + 2)
-    await states.keep("ann", "k1", state(3, "in other words"), made_at=START + 3)
-    assert await states.find("ann", ["k1"]) == ("k1", state(3, "in other words"))
-
-
-async def test_dropping_deletes_what_is_there_and_what_is_in_the_making(states: CompactedStates) -> None:
-    await states.keep("ann", "k1", state(3), made_at=START)
-    await states.keep("bob", "k1", state(3), made_at=START)
     await states.drop("ann", now=START + 5)
     assert await states.find("ann", ["k1"]) is None
     assert await states.find("bob", ["k1"]) is not None
-    await states.keep("ann", "k1", state(3), made_at=START + 4)
+    await states.keep("ann", "k1", again, made_at=START + 4)
     assert await states.find("ann", ["k1"]) is None, "its making began before the states were dropped"
-    await states.keep("ann", "k1", state(3), made_at=START + 6)
-    assert await states.find("ann", ["k1"]) is not None
+    await states.keep("ann", "k1", again, made_at=START + 6)
+    assert await states.find("ann", ["k1"]) == ("k1", again)
 
 
 async def test_states_expire_and_one_that_is_too_large_is_not_kept(states: CompactedStates) -> None:
@@ -165,12 +131,11 @@ async def test_states_expire_and_one_that_is_too_large_is_not_kept(states: Compa
     assert await states.find("ann", ["large"]) is None
 
 
-async def test_the_oldest_states_of_a_user_go_first(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_oldest_states_of_a_user_go_first(states: CompactedStates, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sql_states, "USER_STATES_MAX", 3)
-    async with deployment.start() as process:
-        await process.states.keep("bob", "b", state(3), made_at=START)
-        for number in range(5):
-            await process.states.keep("ann", f"k{number}", state(number), made_at=START + number)
-        found = [await process.states.find("ann", [f"k{number}"]) is not None for number in range(5)]
-        assert found == [False, False, True, True, True]
-        assert await process.states.find("bob", ["b"]) is not None
+    await states.keep("bob", "b", state(3), made_at=START)
+    for number in range(5):
+        await states.keep("ann", f"k{number}", state(number), made_at=START + number)
+    found = [await states.find("ann", [f"k{number}"]) is not None for number in range(5)]
+    assert found == [False, False, True, True, True]
+    assert await states.find("bob", ["b"]) is not None

@@ -45,67 +45,48 @@ async def got(receipts: Receipts, user_id: str, receipt_id: str) -> Receipt:
     return found
 
 
-async def kept(receipts: Receipts, user_id: str, ids: list[str]) -> list[str]:
-    return [receipt_id for receipt_id in ids if await receipts.get(user_id, receipt_id) is not None]
-
-
 def ids(page: Page[Receipt]) -> list[str]:
     return [one.id for one in page.items]
 
 
-async def test_a_receipt_can_be_read_as_it_was_in_every_process_and_by_its_user_alone(deployment: Deployment) -> None:
-    async with deployment.start() as one, deployment.start() as two:
-        one.receipts.keep(FULL)
-        one.receipts.keep(receipt("r1", query="second"))  # the first of an id stands
-        one.receipts.keep(receipt("r2"))
-        await got(one.receipts, "ann", "r2")
-        assert await got(one.receipts, "ann", "r1") == await got(two.receipts, "ann", "r1") == FULL
-        assert await one.receipts.get("bob", "r1") is None
-        assert await one.receipts.get("ann", "never") is None
-
-
-async def test_a_user_keeps_his_latest_receipts_only(deployment: Deployment) -> None:
-    ids = [f"r{n:02}" for n in range(30)]
-    deployment.bounds.receipts = ReceiptLimits(user_receipts_max=10)
-    async with deployment.start() as process:
-        process.receipts.keep(receipt("theirs", "bob"))
-        for receipt_id in ids:
-            process.receipts.keep(receipt(receipt_id))
-        await got(process.receipts, "ann", ids[-1])
-        assert await kept(process.receipts, "ann", ids) == ids[20:]
-        assert await kept(process.receipts, "bob", ["theirs"]) == ["theirs"]
-
-
-async def test_an_erased_project_stays_erased_for_a_user_with_as_many_receipts_as_are_kept(
-    deployment: Deployment,
+async def test_a_receipt_can_be_read_as_it_was_in_every_process_and_by_its_user_alone(
+    process: Process, other: Process
 ) -> None:
-    clock = deployment.clock
+    process.receipts.keep(FULL)
+    process.receipts.keep(receipt("r1", query="second"))  # the first of an id stands
+    process.receipts.keep(receipt("r2"))
+    await got(process.receipts, "ann", "r2")
+    assert await got(process.receipts, "ann", "r1") == await got(other.receipts, "ann", "r1") == FULL
+    assert await process.receipts.get("bob", "r1") is await process.receipts.get("ann", "never") is None
+
+
+async def test_a_user_keeps_his_latest_receipts_only_and_an_erased_project_stays_erased(deployment: Deployment) -> None:
+    now = deployment.clock.now
     deployment.bounds.receipts = ReceiptLimits(user_receipts_max=3)
     async with deployment.start() as process:
+        process.receipts.keep(receipt("theirs", "bob"))
         await process.receipts.erase("ann", project_id="red")
-        for number in range(5):
-            process.receipts.keep(receipt(f"r{number}", at=clock.now))
-        process.receipts.keep(receipt("on its way", project_id="red", at=clock.now - 0.5))
-        process.receipts.keep(receipt("last", at=clock.now))
+        for number in range(30):
+            process.receipts.keep(receipt(f"r{number}", at=now))
+        process.receipts.keep(receipt("on its way", project_id="red", at=now - 0.5))
+        process.receipts.keep(receipt("last", at=now))
         assert await got(process.receipts, "ann", "last") is not None
-        assert ids(await process.receipts.page("ann", limit=9)) == ["last", "r4", "r3"]
+        assert ids(await process.receipts.page("ann", limit=9)) == ["last", "r29", "r28"]
+        assert ids(await process.receipts.page("bob", limit=9)) == ["theirs"]
 
 
 async def test_all_receipts_together_have_a_bound_in_bytes(deployment: Deployment) -> None:
-    ids = [f"r{n:02}" for n in range(30)]
     deployment.bounds.receipts = ReceiptLimits(total_bytes_max=20_000)
     async with deployment.start() as process:
-        for n, receipt_id in enumerate(ids):
-            process.receipts.keep(receipt(receipt_id, f"user{n}", query="x" * 1_800))
-        await got(process.receipts, "user29", ids[-1])
-        left = [n for n, receipt_id in enumerate(ids) if await process.receipts.get(f"user{n}", receipt_id) is not None]
+        for n in range(30):
+            process.receipts.keep(receipt(f"r{n}", f"user{n}", query="x" * 1_800))
+        await got(process.receipts, "user29", "r29")
+        left = [n for n in range(30) if await process.receipts.get(f"user{n}", f"r{n}") is not None]
         assert left == list(range(30 - len(left), 30))
         assert 8 <= len(left) <= 11
 
 
-async def test_erasing_a_project_leaves_the_receipts_of_all_other_chats(
-    deployment: Deployment, process: Process
-) -> None:
+async def test_erasing_a_project_leaves_the_receipts_of_others(deployment: Deployment, process: Process) -> None:
     clock = deployment.clock
     kept_ids = ["none", "blue"]
     process.receipts.keep(receipt("red 1", project_id="red"))
@@ -141,28 +122,28 @@ async def test_keeping_never_raises_even_what_cannot_be_kept_or_when_all_is_clos
 
 
 async def test_what_learning_did_is_put_into_the_receipt_and_the_rest_stays(process: Process) -> None:
-    process.receipts.keep(FULL)
-    assert await got(process.receipts, "ann", "r1") == FULL
-    await process.receipts.amend("ann", "r1", {"forgot": ["m1"], "count": 1})
-    await process.receipts.amend("ann", "r1", {"forgot": ["m1", "m2"], "count": 2})
-    await process.receipts.amend("bob", "r1", {"count": 1})  # not theirs
-    await process.receipts.amend("ann", "never", {"count": 1})
-    assert await process.receipts.get("ann", "r1") == replace(FULL, outcome={"forgot": ["m1", "m2"], "count": 2})
-    assert await process.receipts.get("bob", "r1") is await process.receipts.get("ann", "never") is None
+    receipts = process.receipts
+    receipts.keep(FULL)
+    assert await got(receipts, "ann", "r1") == FULL
+    for outcome in ({"forgot": ["m1"], "count": 1}, {"forgot": ["m1", "m2"], "count": 2}):
+        await receipts.amend("ann", "r1", outcome)
+    await receipts.amend("bob", "r1", {"count": 1})  # not theirs
+    await receipts.amend("ann", "never", {"count": 1})
+    assert await receipts.get("ann", "r1") == replace(FULL, outcome={"forgot": ["m1", "m2"], "count": 2})
+    assert await receipts.get("bob", "r1") is await receipts.get("ann", "never") is None
 
 
 async def test_what_was_on_its_way_when_all_was_erased_is_not_kept_after_it(
     deployment: Deployment, process: Process
 ) -> None:
-    clock = deployment.clock
     process.receipts.keep(receipt("before"))
-    clock.now += 1.0
+    deployment.clock.now += 1.0
     await process.receipts.erase("ann")
     process.receipts.keep(receipt("on its way"))
     process.receipts.keep(receipt("theirs", "bob"))
     process.receipts.keep(receipt("after", at=START + 2.0))
     assert await got(process.receipts, "ann", "after") is not None
-    assert await kept(process.receipts, "ann", ["before", "on its way", ""]) == []
+    assert [await process.receipts.get("ann", one) for one in ("before", "on its way", "")] == [None] * 3
     assert await got(process.receipts, "bob", "theirs") is not None
     await process.receipts.erase("ann")
     assert await process.receipts.get("ann", "after") is None
@@ -173,41 +154,31 @@ async def test_pages_show_the_latest_first_each_once_and_only_the_user_s_own(pro
         process.receipts.keep(receipt(f"r{n}"))
         process.receipts.keep(receipt(f"b{n}", "bob"))
     await got(process.receipts, "bob", "b6")
-    seen, cursor = [], ""
+    cursor = ""
     for expected in (["r6", "r5", "r4"], ["r3", "r2", "r1"], ["r0"]):
         page = await process.receipts.page("ann", limit=3, cursor=cursor)
         assert ids(page) == expected
-        seen, cursor = seen + ids(page), page.next_cursor
+        cursor = page.next_cursor
     assert cursor == ""
     assert ids(await process.receipts.page("carl", limit=3)) == []
     assert (await process.receipts.page("ann", limit=7)).next_cursor == ""
+    first = await process.receipts.page_of_all(limit=9)
+    second = await process.receipts.page_of_all(limit=9, cursor=first.next_cursor)
+    by_arrival = [f"{letter}{n}" for n in range(7) for letter in "rb"]
+    assert (ids(first) + ids(second), second.next_cursor) == (by_arrival[::-1], "")
 
 
 async def test_a_page_of_a_memory_shows_the_requests_whose_notes_held_it(process: Process) -> None:
-    def with_note(receipt_id: str, *memory_ids: str) -> Receipt:
-        return receipt(receipt_id, notes=(CarriedNote(None, memory_ids, 9, is_new=True),))
-
-    process.receipts.keep(with_note("r1", "m1", "m2"))
-    process.receipts.keep(receipt("seen", candidates=(ReceiptCandidate("m1", 0.1, {}, CandidateVerdict.IRRELEVANT),)))
-    process.receipts.keep(with_note("r2", 'm"2'))
-    process.receipts.keep(with_note("r3", "m12", "m1"))
+    irrelevant = ReceiptCandidate("m1", 0.1, {}, CandidateVerdict.IRRELEVANT)
+    process.receipts.keep(receipt("seen", candidates=(irrelevant,)))
+    for receipt_id, memory_ids in (("r1", ("m1", "m2")), ("r2", ('m"2',)), ("r3", ("m12", "m1"))):
+        process.receipts.keep(receipt(receipt_id, notes=(CarriedNote(None, memory_ids, 9, is_new=True),)))
     await got(process.receipts, "ann", "r3")
-    assert ids(await process.receipts.page("ann", memory_id="m1", limit=9)) == ["r3", "r1"]
-    assert ids(await process.receipts.page("ann", memory_id='m"2', limit=9)) == ["r2"]
-    assert ids(await process.receipts.page("ann", memory_id="m", limit=9)) == []
+    for memory_id, expected in (("m1", ["r3", "r1"]), ('m"2', ["r2"]), ("m", [])):
+        assert ids(await process.receipts.page("ann", memory_id=memory_id, limit=9)) == expected
     first = await process.receipts.page("ann", memory_id="m1", limit=1)
     assert ids(first) == ["r3"]
     assert ids(await process.receipts.page("ann", memory_id="m1", limit=1, cursor=first.next_cursor)) == ["r1"]
-
-
-async def test_pages_of_all_users_go_by_arrival(process: Process) -> None:
-    for receipt_id, user_id in (("r1", "ann"), ("r2", "bob"), ("r3", "ann")):
-        process.receipts.keep(receipt(receipt_id, user_id))
-    await got(process.receipts, "ann", "r3")
-    first = await process.receipts.page_of_all(limit=2)
-    assert ids(first) == ["r3", "r2"]
-    second = await process.receipts.page_of_all(limit=2, cursor=first.next_cursor)
-    assert (ids(second), second.next_cursor) == (["r1"], "")
 
 
 async def test_pages_hold_nothing_that_is_expired_or_erased(deployment: Deployment) -> None:
@@ -255,26 +226,19 @@ async def found(process: Process, *, since: float = 0.0) -> list[ComparedTurn]:
 
 
 async def test_turns_with_receipts_come_in_the_order_of_opening_whosever_they_are(process: Process) -> None:
+    """With what learning saw in them, until their receipts are erased."""
     await asked(process, "t1", user="bob", arm="held_out", at=START + 9)
     await asked(process, "t2", user="ann", arm="noted", at=START)
     await asked(process, "t3", user="ann")
     await asked(process, "t4", user="bob", arm="held_out", at=START + 5)
+    await process.receipts.amend("ann", "r-t2", {"corrections": 2, "repeated_facts": 1})
     turns = await found(process)
-    assert [(turn.at - START, turn.arm) for turn in turns] == [
-        (9, Arm("held_out")),
-        (0, Arm("noted")),
-        (5, Arm("held_out")),
-    ]
+    assert [turn.at - START for turn in turns] == [9, 0, 5]
+    assert [turn.arm for turn in turns] == [Arm("held_out"), Arm("noted"), Arm("held_out")]
+    assert [(turn.corrections, turn.repeated_facts) for turn in turns] == [(0, 0), (2, 1), (0, 0)]
     assert turns[0].session == turns[2].session != turns[1].session
     assert {turn.note_tokens for turn in turns} == {40}
     assert all(turn.answer_tokens for turn in turns)
-    assert [turn.at - START for turn in await found(process, since=START + 6)] == [9]
-
-
-async def test_what_learning_saw_is_in_it_and_an_erased_receipt_is_not(process: Process) -> None:
-    await asked(process, "t1", user="ann", arm="noted")
-    await process.receipts.amend("ann", "r-t1", {"corrections": 2, "repeated_facts": 1})
-    (turn,) = await found(process)
-    assert (turn.corrections, turn.repeated_facts) == (2, 1)
+    assert await found(process, since=START + 6) == turns[:1]
     await process.receipts.erase("ann")
-    assert await found(process) == []
+    assert await found(process) == [turns[0], turns[2]]

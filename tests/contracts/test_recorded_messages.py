@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from recorded import ADA, OTHER, added, all_of, texts
-from turn_logs import START, Deployment, a_turn, leased, tell
+from turn_logs import START, Process, a_turn, leased, tell
 
 from memory.errors import BadInput
 from memory.model import (
@@ -24,8 +24,6 @@ from memory.model import (
 from memory.ports import TurnLog
 from memory.ports.paging import all_pages
 
-# Reading
-
 
 async def test_a_turn_is_read_as_what_the_user_said_and_what_was_answered(log: TurnLog) -> None:
     turn = replace(a_turn("t1", text="my cat is Tom"), model="qwen3", trace_id="abc", scope=Scope("ann", "red", "s1"))
@@ -36,9 +34,8 @@ async def test_a_turn_is_read_as_what_the_user_said_and_what_was_answered(log: T
     assert (said.source, said.target, said.direction) == (ADA, model, MessageDirection.INPUT)
     assert (answer.source, answer.target, answer.direction) == (model, ADA, MessageDirection.OUTPUT)
     assert [(m.content, m.at) for m in (said, answer)] == [("my cat is Tom", START), ("nice", START + 2)]
-    assert {(m.conversation_id, m.trace_id, m.project_id, m.turn_id) for m in (said, answer)} == {
-        ("s1", "abc", "red", "t1")
-    }
+    places = {(m.conversation_id, m.trace_id, m.project_id, m.turn_id) for m in (said, answer)}
+    assert places == {("s1", "abc", "red", "t1")}
     assert [await log.messages.find("ann", m.id) for m in (said, answer)] == [said, answer]
     assert await log.messages.find("bob", said.id) is None
 
@@ -62,13 +59,20 @@ async def test_the_order_is_the_same_whatever_the_page_and_under_equal_times(log
     ]
 
 
-async def test_messages_are_read_by_conversation_and_by_trace(log: TurnLog) -> None:
+async def test_messages_are_read_by_conversation_and_by_trace_whatever_characters_they_hold(log: TurnLog) -> None:
     await log.open(replace(a_turn("t1"), trace_id="aa"))
     await log.open(replace(a_turn("t2", session="s2"), trace_id="bb"))
     await log.messages.add("ann", [replace(added("m1", session="s2"), trace_id="aa")])
     assert await texts(log, MessageFilter("ann", "s2")) == ["words of t2", "text of m1"]
     assert await texts(log, MessageFilter("ann", trace_id="aa")) == ["words of t1", "text of m1"]
     assert await texts(log, MessageFilter("ann", "s1", trace_id="bb")) == []
+    text = 'Grüße \ud83d \x00 \'"quoted"'
+    await log.open(a_turn("t3", user="bob", text=text))
+    await log.finish("t3", status=TurnStatus.CLOSED, answer=text, answered_at=START)
+    await log.messages.add_tool_messages("t3", [ToolMessage(text, text, text)], at=START)
+    await log.messages.add("bob", [replace(added("m1", text), trace_id=text)])
+    assert await texts(log, MessageFilter("bob")) == [text] * 4
+    assert await texts(log, MessageFilter("bob", trace_id=text)) == [text]
 
 
 async def test_an_agents_view_is_derived_from_the_global_record(log: TurnLog) -> None:
@@ -88,31 +92,20 @@ async def test_an_agents_view_is_derived_from_the_global_record(log: TurnLog) ->
     everything = await all_of(log.messages, MessageFilter("ann"))
     assert await texts(log, MessageFilter("ann", agent_id="planner")) == own
     assert [m.content for m in everything if m.is_seen_by("planner")] == own
-    assert await texts(log, MessageFilter("ann", agent_id="planner", with_shared=True)) == [
-        m.content for m in everything if m.content != "text of private"
-    ]
+    with_shared = [m.content for m in everything if m.content != "text of private"]
+    assert await texts(log, MessageFilter("ann", agent_id="planner", with_shared=True)) == with_shared
     assert "text of private" in await texts(log, MessageFilter("ann", agent_id="critic"))
 
 
 async def test_search_finds_all_words_whatever_the_case_across_pages(log: TurnLog) -> None:
     for n in range(5):
         await tell(log, f"t{n}")
-    await log.messages.add("ann", [added("m1", "Der GROSSE Bär \ud800 50% off_"), added("m2", "我的猫叫汤姆")])
-    assert await texts(log, MessageFilter("ann", words=("bär", "große"))) == ["Der GROSSE Bär \ud800 50% off_"]
-    assert await texts(log, MessageFilter("ann", words=("% OFF_",))) == ["Der GROSSE Bär \ud800 50% off_"]
-    assert await texts(log, MessageFilter("ann", words=("猫",))) == ["我的猫叫汤姆"]
-    assert await texts(log, MessageFilter("ann", words=("answer", "T3")), limit=1) == ["answer to t3"]
+    bear, cat = "Der GROSSE Bär \ud800 50% off_", "我的猫叫汤姆"
+    await log.messages.add("ann", [added("m1", bear), added("m2", cat)])
+    wanted = {("bär", "große"): bear, ("% OFF_",): bear, ("猫",): cat, ("T3", "answer"): "answer to t3"}
+    for words, found in wanted.items():
+        assert await texts(log, MessageFilter("ann", words=words), limit=1) == [found]
     assert await texts(log, MessageFilter("bob", words=("answer",))) == []
-
-
-async def test_text_is_kept_whatever_characters_it_holds(log: TurnLog) -> None:
-    text = 'Grüße \ud83d \x00 \'"quoted"'
-    await log.open(a_turn("t1", text=text))
-    await log.finish("t1", status=TurnStatus.CLOSED, answer=text, answered_at=START)
-    await log.messages.add_tool_messages("t1", [ToolMessage(text, text, text)], at=START)
-    await log.messages.add("ann", [replace(added("m1", text), trace_id=text)])
-    assert await texts(log) == [text] * 4
-    assert await texts(log, MessageFilter("ann", trace_id=text)) == [text]
 
 
 async def test_a_forged_cursor_is_refused(log: TurnLog) -> None:
@@ -123,9 +116,6 @@ async def test_a_forged_cursor_is_refused(log: TurnLog) -> None:
     for cursor in forged:
         with pytest.raises(BadInput, match="cursor"):
             await log.messages.sessions("ann", limit=5, cursor=cursor)
-
-
-# Adding
 
 
 async def test_a_message_is_added_once_and_two_users_may_use_one_id(log: TurnLog) -> None:
@@ -144,12 +134,11 @@ async def test_tool_traffic_is_added_once_per_call_and_never_learnt(log: TurnLog
     await log.messages.add_tool_messages("nobody", [call], at=START)
     tool, model = Party(PartyType.TOOL, "clock"), Party(PartyType.MODEL, "m")
     found = (await all_of(log.messages, MessageFilter("ann")))[1:]
-    assert [(m.source, m.target, m.content) for m in found] == [
-        (model, tool, "{}"),
-        (tool, model, "noon"),
-        (model, tool, "{}"),
+    assert [(m.source, m.target, m.content, m.direction.value) for m in found] == [
+        (model, tool, "{}", "output"),
+        (tool, model, "noon", "input"),
+        (model, tool, "{}", "output"),
     ]
-    assert [m.direction.value for m in found] == ["output", "input", "output"]
     assert {(m.turn_id, m.trace_id, m.conversation_id) for m in found} == {("t1", "aa", "s1")}
     assert await log.messages.find("ann", found[0].id) == found[0]
     await log.messages.add_tool_messages("t1", [ToolMessage("f", str(n), f"n{n}") for n in range(300)], at=START + 1)
@@ -159,22 +148,14 @@ async def test_tool_traffic_is_added_once_per_call_and_never_learnt(log: TurnLog
     assert [m.content for turn in lease.turns for m in turn.messages] == ["words of t1"]
 
 
-async def test_processes_add_to_one_conversation_concurrently(deployment: Deployment) -> None:
-    async with deployment.start() as one, deployment.start() as two:
-        await asyncio.gather(
-            *(
-                process.log.messages.add("ann", [added(f"{name}-{n}", at=START + n)])
-                for n in range(20)
-                for name, process in (("one", one), ("two", two))
-            )
-        )
-        found = await all_of(one.log.messages, MessageFilter("ann", "s1"), limit=7)
-        assert len({message.id for message in found}) == 40
-        assert [m.at for m in found] == sorted(m.at for m in found)
-        assert found == await all_of(two.log.messages, MessageFilter("ann", "s1"), limit=3)
-
-
-# Sessions
+async def test_processes_add_to_one_conversation_concurrently(process: Process, other: Process) -> None:
+    records = {"one": process.log.messages, "two": other.log.messages}
+    calls = [one.add("ann", [added(f"{name}-{n}", at=START + n)]) for n in range(20) for name, one in records.items()]
+    await asyncio.gather(*calls)
+    found = await all_of(process.log.messages, MessageFilter("ann", "s1"), limit=7)
+    assert len({message.id for message in found}) == 40
+    assert [m.at for m in found] == sorted(m.at for m in found)
+    assert found == await all_of(other.log.messages, MessageFilter("ann", "s1"), limit=3)
 
 
 async def test_sessions_are_listed_latest_first_with_what_they_hold(log: TurnLog) -> None:

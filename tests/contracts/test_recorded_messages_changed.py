@@ -1,6 +1,4 @@
-"""What every conversation record promises of changes: deleting, trimming, compressing, expiring; whose words left it;
-and that it is the same after it was copied to another system. On every adapter.
-"""
+"""What every conversation record promises of changes, of words that left it, and of copies of it."""
 
 from __future__ import annotations
 
@@ -18,19 +16,18 @@ from memory.ports import Trimming, TurnLog
 
 
 async def test_deleting_one_message_leaves_the_ids_of_the_others(log: TurnLog) -> None:
+    record = log.messages
     await log.open(replace(a_turn("t1"), messages=(Message("user", "one"), Message("user", "two"))))
     await log.finish("t1", status=TurnStatus.CLOSED, answer="three", answered_at=START)
     await learn_all(log)
-    await log.messages.add("ann", [added("m1", "four")])
-    one, two, three, four = await all_of(log.messages, MessageFilter("ann"))
-    assert not await log.messages.delete_message("bob", one.id)
-    assert await log.messages.delete_message("ann", one.id)
-    assert not await log.messages.delete_message("ann", one.id)
-    assert await all_of(log.messages, MessageFilter("ann")) == [two, three, four]
-    assert [await log.messages.delete_message("ann", m.id) for m in (four, three, two)] == [True] * 3
+    await record.add("ann", [added("m1", "four")])
+    one, two, three, four = await all_of(record, MessageFilter("ann"))
+    assert [await record.delete_message(user, one.id) for user in ("bob", "ann", "ann")] == [False, True, False]
+    assert await all_of(record, MessageFilter("ann")) == [two, three, four]
+    assert [await record.delete_message("ann", m.id) for m in (four, three, two)] == [True] * 3
     assert [turn async for turn in log.turns("ann")] == []
     for wrong in ("turn:t1:9", "turn:t1:x", "turn::0", "turn:", "x"):
-        assert not await log.messages.delete_message("ann", wrong)
+        assert not await record.delete_message("ann", wrong)
 
 
 async def test_a_deleted_message_is_not_learnt(log: TurnLog) -> None:
@@ -45,15 +42,15 @@ async def test_a_deleted_message_is_not_learnt(log: TurnLog) -> None:
 
 @pytest.mark.parametrize("stage", ["open", "ready", "leased", "learnt"])
 async def test_deleted_turns_are_gone_at_any_stage(process: Process, stage: str) -> None:
-    log = process.log
+    log, receipts = process.log, process.receipts
     await log.open(replace(a_turn("t1"), receipt_id="r1"))
     await tell(log, "theirs", user="bob")
     await log.messages.add_tool_messages("t1", [ToolMessage("f", "secret call", "c1")], at=START)
     for user in ("ann", "bob"):
         await log.chains.keep(user, ("resp_1",), ChainLink("s1", "t1"), at=START)
-        process.receipts.keep(Receipt("r1", user, START, RecallStatus.EMPTY, "none", query="asked"))
+        receipts.keep(Receipt("r1", user, START, RecallStatus.EMPTY, "none", query="asked"))
     async with asyncio.timeout(60):
-        while await process.receipts.get("bob", "r1") is None:
+        while await receipts.get("bob", "r1") is None:
             await asyncio.sleep(0.001)
     if stage != "open":
         await log.finish("t1", status=TurnStatus.CLOSED, answer="a", answered_at=START)
@@ -64,10 +61,8 @@ async def test_deleted_turns_are_gone_at_any_stage(process: Process, stage: str)
     assert await log.messages.delete_turns("ann", []) == 0
     await log.finish("t1", status=TurnStatus.CLOSED, answer="late", answered_at=START)
     assert await texts(log) == []
-    assert await log.chains.find("ann", "resp_1") is None
-    assert await log.chains.find("bob", "resp_1") is not None
-    assert await process.receipts.get("ann", "r1") is None
-    assert await process.receipts.get("bob", "r1") is not None
+    assert await log.chains.find("ann", "resp_1") is await receipts.get("ann", "r1") is None
+    assert None not in (await log.chains.find("bob", "resp_1"), await receipts.get("bob", "r1"))
     if lease is not None and lease.user_id == "ann":
         with pytest.raises(Conflict):
             await log.acknowledge(lease)
@@ -75,16 +70,7 @@ async def test_deleted_turns_are_gone_at_any_stage(process: Process, stage: str)
     assert await texts(log, MessageFilter("bob")) == ["words of theirs", "answer to theirs"]
 
 
-async def test_added_messages_are_deleted_with_their_conversation_only(log: TurnLog) -> None:
-    await log.messages.add("ann", [added("m1"), added("m2"), added("m3", session="s2")])
-    await log.messages.add("bob", [added("m1")])
-    assert await log.messages.delete_added("ann", "s1") == 2
-    assert await texts(log) == ["text of m3"]
-    assert await texts(log, MessageFilter("bob")) == ["text of m1"]
-
-
-async def test_erasing_a_project_or_a_user_reaches_turns_and_messages(deployment: Deployment, process: Process) -> None:
-    log = process.log
+async def test_erasing_a_project_or_a_user_reaches_turns_and_messages(deployment: Deployment, log: TurnLog) -> None:
     await tell(log, "red", project="red")
     await tell(log, "plain")
     await log.messages.add("ann", [replace(added("m1"), project_id="red"), added("m2")])
@@ -92,8 +78,8 @@ async def test_erasing_a_project_or_a_user_reaches_turns_and_messages(deployment
     deployment.clock.now += 10
     await tell(log, "later", project="red")
     assert await log.messages.erase("ann", project_id="red", before=START + 5) == 2
-    left = ["words of plain", "words of later", "answer to plain", "answer to later"]
-    assert sorted(await texts(log)) == sorted([*left, "text of m2"])
+    left = ["answer to later", "answer to plain", "text of m2", "words of later", "words of plain"]
+    assert sorted(await texts(log)) == left
     assert await log.messages.erase("ann", before=START + 99) == 3
     assert await texts(log) == []
     assert len(await texts(log, MessageFilter("bob"))) == 2
@@ -105,12 +91,10 @@ async def test_trimming_keeps_the_last_messages_and_what_is_not_learnt(log: Turn
         await learn_all(log)
     await log.messages.add("ann", [added("m1", at=START - 5), added("m2", session="s2")])
     await tell(log, "fresh", session="s1")
-    assert await log.messages.trim(Trimming("ann", "s1", 3)) == 5
-    assert sorted(await texts(log, MessageFilter("ann", "s1"))) == sorted(
-        ["words of fresh", "answer to t1", "answer to t2", "answer to fresh"]
-    )
-    assert await log.messages.trim(Trimming("ann", "s1", 3)) == 0
-    assert await log.messages.trim(Trimming("bob", "s1", 0)) == 0
+    trimmings = Trimming("ann", "s1", 3), Trimming("ann", "s1", 3), Trimming("bob", "s1", 0)
+    assert [await log.messages.trim(one) for one in trimmings] == [5, 0, 0]
+    left = {"words of fresh", "answer to t1", "answer to t2", "answer to fresh"}
+    assert set(await texts(log, MessageFilter("ann", "s1"))) == left
     assert await texts(log, MessageFilter("ann", "s2")) == ["text of m2"]
 
 
@@ -132,10 +116,7 @@ async def test_compressing_shortens_old_outputs_and_results_for_good(log: TurnLo
     assert await log.messages.compress(trimming, characters_max=100) == 0
 
 
-async def test_expired_turns_and_messages_go_except_what_is_not_learnt(
-    deployment: Deployment, process: Process
-) -> None:
-    log = process.log
+async def test_expired_turns_and_messages_go_except_what_is_not_learnt(deployment: Deployment, log: TurnLog) -> None:
     await tell(log, "old")
     await log.messages.add_tool_messages("old", [ToolMessage("f", "x", "c")], at=START)
     await tell(log, "theirs", user="bob")
@@ -145,56 +126,48 @@ async def test_expired_turns_and_messages_go_except_what_is_not_learnt(
     deployment.clock.now += 100
     await tell(log, "new")
     await log.messages.add("ann", [added("m2", at=START - 1_000)])
-    assert await log.messages.expire(before=START + 50, limit=1) == 2  # one turn, one message
-    assert await log.messages.expire(before=START + 50, limit=10) == 1
-    assert await log.messages.expire(before=START + 50, limit=10) == 0
+    # at first one turn and one message
+    assert [await log.messages.expire(before=START + 50, limit=limit) for limit in (1, 10, 10)] == [2, 1, 0]
     assert await texts(log, MessageFilter("bob")) == []
     left = ["text of m2", "words of waits", "words of new", "answer to waits", "answer to new"]
     assert await texts(log) == left
 
 
 async def test_a_long_record_is_deleted_completely(log: TurnLog) -> None:
-    """In as many transactions as it takes."""
+    """In as many transactions as it takes, and added messages with their conversation only."""
     turn_ids = [f"t{n}" for n in range(250)]
     await asyncio.gather(*(log.append(a_turn(one, status=TurnStatus.CLOSED)) for one in turn_ids))
     await log.messages.add("ann", [added(f"m{n}") for n in range(250)])
+    await log.messages.add("ann", [added("elsewhere", session="s2")])
+    await log.messages.add("bob", [added("m1")])
     assert await log.messages.delete_added("ann", "s1") == 250
+    assert await texts(log, MessageFilter("bob")) == ["text of m1"]
     assert await log.messages.delete_turns("ann", turn_ids[:120]) == 120
-    assert await log.messages.erase("ann", before=START + 9) == 130
+    assert await texts(log, MessageFilter("ann", "s2")) == ["text of elsewhere"]
+    assert await log.messages.erase("ann", before=START + 9) == 131
     assert await texts(log) == []
     assert (await log.backlog("ann", opened_before=START + 9)).pending == 0
 
 
-# Words that left it
-
-
-async def test_a_deleted_turn_is_named_until_it_is_settled(log: TurnLog) -> None:
+async def test_a_deleted_turn_is_named_until_it_is_settled_and_an_erased_one_never(log: TurnLog) -> None:
+    removed = log.removed_words
     for turn_id in ("t1", "t2", "t3"):
         await tell(log, turn_id)
     await tell(log, "failed", status=TurnStatus.FAILED)
     await learn_all(log)
-    assert await log.removed_words.next_user() is None
     await log.messages.delete_turns("ann", ["failed"])  # it taught nothing
-    assert await log.removed_words.next_user() is None
+    assert await removed.next_user() is None
     await log.messages.delete_turns("ann", ["t1", "t3"])
-    assert await log.removed_words.next_user() == "ann"
-    assert await log.removed_words.next_user(without=["ann"]) is None
-    assert set(await log.removed_words.turn_ids("ann", limit=10)) == {"t1", "t3"}
-    assert len(await log.removed_words.turn_ids("ann", limit=1)) == 1
-    assert await log.removed_words.turn_ids("bob", limit=10) == []
-    await log.removed_words.settle("bob", ["t1", "t3"])
-    assert await log.removed_words.next_user() == "ann"
-    await log.removed_words.settle("ann", ["t1", "t3"])
-    assert await log.removed_words.next_user() is None
-
-
-async def test_erasing_the_record_leaves_no_trace(log: TurnLog) -> None:
-    await tell(log, "t1")
+    assert (await removed.next_user(), await removed.next_user(without=["ann"])) == ("ann", None)
+    assert set(await removed.turn_ids("ann", limit=10)) == {"t1", "t3"}
+    assert len(await removed.turn_ids("ann", limit=1)) == 1
+    assert await removed.turn_ids("bob", limit=10) == []
+    await removed.settle("bob", ["t1", "t3"])
+    assert await removed.next_user() == "ann"
+    await removed.settle("ann", ["t1", "t3"])
+    assert await removed.next_user() is None
     await log.messages.erase("ann", before=1e12)
-    assert await log.removed_words.next_user() is None
-
-
-# Copies
+    assert await removed.next_user() is None
 
 
 async def copied(log: TurnLog, user: str = "ann") -> list[TurnCopy]:
@@ -209,14 +182,9 @@ async def test_each_turn_says_what_became_of_it(log: TurnLog) -> None:
     await log.open(a_turn("t4"))
     await tell(log, "other", user="bob")
     found = await copied(log)
-    assert [(one.turn.id, one.learning) for one in found] == [
-        ("t1", Learning.LEARNT),
-        ("t2", Learning.NEVER),
-        ("t3", Learning.DUE),
-        ("t4", Learning.DUE),
-    ]
-    assert found[0].turn.answer == "answer to t1"
-    assert found[3].turn.status is TurnStatus.UNKNOWN
+    became = {"t1": Learning.LEARNT, "t2": Learning.NEVER, "t3": Learning.DUE, "t4": Learning.DUE}
+    assert [(one.turn.id, one.learning) for one in found] == list(became.items())
+    assert (found[0].turn.answer, found[3].turn.status) == ("answer to t1", TurnStatus.UNKNOWN)
 
 
 async def test_a_copy_is_recorded_as_it_was_and_only_what_is_due_is_learnt(log: TurnLog) -> None:
@@ -258,10 +226,7 @@ async def test_tool_traffic_stands_where_it_stood_and_never_without_its_turn(log
     await tell(log, "elsewhere", session="s0")  # takes another position
     assert await log.copies.add_turns("carl", turns) == 1
     assert await log.copies.add_messages("carl", messages) == 2
-    assert [one.content for one in (await log.messages.page(MessageFilter("carl"), limit=9)).items] == [
-        *before[:-1],
-        "a \ufffd b",
-    ]
+    assert await texts(log, MessageFilter("carl")) == [*before[:-1], "a \ufffd b"]
     assert await log.copies.add_messages("carl", messages) == 0
 
 

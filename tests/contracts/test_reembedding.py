@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from in_memory_copies import InMemoryReembedding, others_of
-from memory_rows import DIMENSION, direction, memory, put
+from memory_rows import DIMENSION, memory, put
 from milvus_kinds import MILVUS_KINDS, PATIENT, real_milvus
 from prometheus_client import CollectorRegistry
 
@@ -112,31 +112,31 @@ async def found(store: MemoryStore) -> list[Memory]:
     return sorted((record.memory for record in records), key=lambda one: one.id)
 
 
-@pytest.mark.parametrize("wanted", [WIDER, SAME_LENGTH], ids=str)
-async def test_after_the_switch_all_memories_are_as_they_were_with_the_new_vectors(
-    world: World, wanted: VectorOrigin
-) -> None:
-    before = stored()
+async def test_after_each_switch_all_memories_are_as_they_were_with_the_new_vectors(world: World) -> None:
+    before, old = sorted(stored(), key=lambda one: one.id), OLD
     await put(world.find(OLD), *before)
-    store = world.embed(wanted)
-    remaining = [text async for texts in store.remaining() for text in texts]  # all of them, before it begins
-    assert {(text.id, text.text) for text in remaining} == {(m.id, embedded_text(m)) for m in before}
-    assert world.leftovers() == 0
-    await store.begin()
-    assert await embed_all(store, wanted) == sorted((m.id for m in before), key=str.encode)
-    assert await embed_all(store, wanted) == []
-    assert await store.remove_deleted()
-    assert await found(world.find(OLD)) == sorted(before, key=lambda one: one.id)  # until the switch
-    await store.switch()
-    await store.clear()
-    after = world.find(wanted)
-    assert await found(after) == sorted(before, key=lambda one: one.id)
-    for user in ("ann", "bob"):
-        for record in await after.load(MemoryFilter(user, status=None, with_raw=True), limit=100):
-            expected = vector_of(StoredText(record.memory.id, "", {}), wanted)
-            np.testing.assert_array_equal(record.vector, expected)
-    standing = await world.embed(wanted).status()
-    assert (standing.origin, standing.memories, world.leftovers()) == (wanted, len(before), 0)
+    for wanted in (WIDER, SAME_LENGTH, replace(WIDER, document_prefix="passage: "), OLD):
+        store = world.embed(wanted)
+        remaining = [text async for texts in store.remaining() for text in texts]  # all of them, before it begins
+        assert {(text.id, text.text) for text in remaining} == {(m.id, embedded_text(m)) for m in before}
+        assert world.leftovers() == 0
+        await store.begin()
+        assert await embed_all(store, wanted) == sorted((m.id for m in before), key=str.encode)
+        assert await embed_all(store, wanted) == []
+        assert await store.remove_deleted()
+        assert await found(world.find(old)) == before  # until the switch
+        await store.switch()
+        await store.clear()
+        after, old = world.find(wanted), wanted
+        assert await found(after) == before
+        for user in ("ann", "bob"):
+            for record in await after.load(MemoryFilter(user, status=None, with_raw=True), limit=100):
+                expected = vector_of(StoredText(record.memory.id, "", {}), wanted)
+                np.testing.assert_array_equal(record.vector, expected)
+        standing = await world.embed(wanted).status()
+        assert (standing.origin, standing.memories, world.leftovers()) == (wanted, len(before), 0)
+    await put(after, memory("later"))
+    assert len(await found(after)) == len(before) + 1
 
 
 async def test_whoever_comes_after_a_kill_goes_on_and_loses_nothing_that_was_written_or_deleted(world: World) -> None:
@@ -180,17 +180,3 @@ async def test_an_attempt_with_another_model_is_cleared_away_by_the_next(world: 
     await second.begin()
     assert (await world.embed(SAME_LENGTH).status()).embedded == 0
     assert len(await embed_all(second, WIDER)) == len(stored())
-
-
-async def test_memories_are_embedded_again_any_number_of_times(world: World) -> None:
-    await put(world.find(OLD), *stored())
-    for wanted in (WIDER, SAME_LENGTH, replace(WIDER, document_prefix="passage: "), OLD):
-        store = world.embed(wanted)
-        await store.begin()
-        assert len(await embed_all(store, wanted)) == len(stored())
-        assert await store.remove_deleted()
-        await store.switch()
-        await store.clear()
-    parts = world.find(OLD)
-    await put(parts, memory("later"), vectors=[direction(1.0)])
-    assert len(await found(parts)) == len(stored()) + 1

@@ -1,6 +1,4 @@
-"""Requests that others name: calls by their idempotency keys, exchanges that later requests go on from. Found by their
-own user alone. On every adapter.
-"""
+"""Requests that others name by keys or responses, found by their own user alone. On every adapter."""
 
 from __future__ import annotations
 
@@ -25,15 +23,17 @@ async def claim(process: Process, user: str = "ann", *, of: bytes = b"a", now: f
 
 
 async def test_the_first_claim_stands_and_gets_the_answer(process: Process) -> None:
-    assert await claim(process) == KeyClaim(b"a", START)
-    assert await claim(process, of=b"b", now=START + 1) == KeyClaim(b"a", START)
-    await process.keys.answered("ann", "k", ["1", "2"])
-    assert await claim(process) == KeyClaim(b"a", START, ("1", "2"))
-
-
-async def test_of_claims_at_the_same_time_one_stands(process: Process) -> None:
     found = await asyncio.gather(*(claim(process, of=str(n).encode(), now=START + n) for n in range(9)))
-    assert len(set(found)) == 1
+    assert len(set(found)) == 1  # of those at the same time
+    assert await claim(process, of=b"b", now=START + 20) == found[0]
+    await process.keys.answered("ann", "k", ["1", "2"])
+    assert await claim(process) == replace(found[0], answer=("1", "2"))
+
+
+async def test_a_key_is_free_again_after_its_time(process: Process) -> None:
+    await claim(process)
+    assert (await claim(process, of=b"b", now=START + CALL_SECONDS)).fingerprint == b"a"
+    assert (await claim(process, of=b"b", now=START + CALL_SECONDS + 1)).fingerprint == b"b"
 
 
 async def test_each_user_has_keys_of_their_own_and_erasing_takes_them_all(process: Process) -> None:
@@ -45,38 +45,24 @@ async def test_each_user_has_keys_of_their_own_and_erasing_takes_them_all(proces
     assert await claim(process, "bob", of=b"c") == KeyClaim(b"b", START)
 
 
-async def test_a_key_is_free_again_after_its_time(process: Process) -> None:
-    await claim(process)
-    assert (await claim(process, of=b"b", now=START + CALL_SECONDS)).fingerprint == b"a"
-    assert (await claim(process, of=b"b", now=START + CALL_SECONDS + 1)).fingerprint == b"b"
-
-
-# Chains
-
-
 @pytest.fixture
 def chains(process: Process) -> ResponseChains:
     return process.log.chains
 
 
-async def test_an_exchange_is_found_by_each_of_its_names_by_its_own_user_in_every_process(
-    deployment: Deployment,
-) -> None:
-    async with deployment.start() as one, deployment.start() as two:
-        await one.log.chains.keep("ann", ("resp_1", "conv_1"), LINK, at=START)
-        found = two.log.chains.find
-        assert await found("ann", "resp_1") == await found("ann", "conv_1") == LINK
-        assert await found("ann", "resp_2") is await found("bob", "resp_1") is None
-        await one.log.chains.keep("bob", ("resp_1",), ChainLink("s2", "t2"), at=START)
-        await one.log.chains.keep("ann", ("conv_1",), ChainLink("s1", "t2"), at=START + 1)
-        assert await found("ann", "resp_1") == LINK
-        assert await found("ann", "conv_1") == ChainLink("s1", "t2")  # the latest of a name counts
-    async with deployment.start() as one, deployment.start() as two:
-        assert await two.log.chains.find("ann", "resp_1") == LINK
-        await two.log.chains.erase("ann")
-        for process in (one, two):
-            assert await process.log.chains.find("ann", "resp_1") is None
-        assert await one.log.chains.find("bob", "resp_1") == ChainLink("s2", "t2")
+async def test_an_exchange_has_several_names(deployment: Deployment, chains: ResponseChains, other: Process) -> None:
+    await chains.keep("ann", ("resp_1", "conv_1"), LINK, at=START)
+    found = other.log.chains.find
+    assert await found("ann", "resp_1") == await found("ann", "conv_1") == LINK
+    assert await found("ann", "resp_2") is await found("bob", "resp_1") is None
+    await chains.keep("bob", ("resp_1",), ChainLink("s2", "t2"), at=START)
+    await chains.keep("ann", ("conv_1",), ChainLink("s1", "t2"), at=START + 1)
+    assert await found("ann", "conv_1") == ChainLink("s1", "t2")  # the latest of a name counts
+    async with deployment.start() as later:
+        assert await later.log.chains.find("ann", "resp_1") == LINK
+        await later.log.chains.erase("ann")
+    assert await chains.find("ann", "resp_1") is await found("ann", "resp_1") is None
+    assert await found("bob", "resp_1") == ChainLink("s2", "t2")
 
 
 @pytest.mark.parametrize("name", ["", " ", "x" * 300, "a\x00b", "\ud800"])
@@ -86,26 +72,20 @@ async def test_what_is_no_id_names_nothing(chains: ResponseChains, name: str) ->
     assert await chains.find("ann", "resp_1") == LINK
 
 
-async def test_the_oldest_go_first_of_one_user_and_nobody_else_s(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_oldest_go_first(chains: ResponseChains, other: Process, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sql_chains, "USER_LINKS_MAX", 3)
-    async with deployment.start() as one:
-        await one.log.chains.keep("bob", ("resp_0",), LINK, at=START)
-        for number in range(5):
-            await one.log.chains.keep("ann", (f"resp_{number}",), LINK, at=START)
-    async with deployment.start() as two:
-        found = [await two.log.chains.find("ann", f"resp_{number}") for number in range(5)]
-        assert found == [None, None, LINK, LINK, LINK]
-        assert await two.log.chains.find("bob", "resp_0") == LINK
+    await chains.keep("bob", ("resp_0",), LINK, at=START)
+    for number in range(5):
+        await chains.keep("ann", (f"resp_{number}",), LINK, at=START)
+    found = [await other.log.chains.find("ann", f"resp_{number}") for number in range(5)]
+    assert found == [None, None, LINK, LINK, LINK]
+    assert await other.log.chains.find("bob", "resp_0") == LINK
 
 
-async def test_what_is_too_old_goes(deployment: Deployment) -> None:
-    async with deployment.start() as one:
-        await one.log.chains.keep("ann", ("resp_1",), LINK, at=START)
-        await one.log.chains.keep("bob", ("resp_1",), LINK, at=START + sql_chains.LINK_SECONDS_MAX + 1)
-    async with deployment.start() as two:
-        assert await two.log.chains.find("ann", "resp_1") is None
+async def test_what_is_too_old_goes(chains: ResponseChains, other: Process) -> None:
+    await chains.keep("ann", ("resp_1",), LINK, at=START)
+    await chains.keep("bob", ("resp_1",), LINK, at=START + sql_chains.LINK_SECONDS_MAX + 1)
+    assert await other.log.chains.find("ann", "resp_1") is None
 
 
 async def test_an_exchange_is_found_while_it_is_being_written(chains: ResponseChains) -> None:
@@ -116,25 +96,23 @@ async def test_an_exchange_is_found_while_it_is_being_written(chains: ResponseCh
 
 
 async def test_what_was_said_up_to_an_exchange_is_found_in_its_own_scope(process: Process) -> None:
-    scope = Scope("ann", "p", session_id="s1")
+    chains, scope = process.log.chains, Scope("ann", "p", session_id="s1")
     for number, of in enumerate((scope, scope, scope, replace(scope, project_id="q"), replace(scope, user_id="bob"))):
         message = Message("user", f"said {number}")
         await process.log.append(Turn(f"t{number}", of, START, (message,), TurnStatus.CLOSED, answer=f"a{number}"))
-    chains = process.log.chains
-    await chains.keep("ann", ("resp_1",), ChainLink("s1", "t1"), at=START)
-    await chains.keep("ann", ("resp_2",), ChainLink("s1", ""), at=START)
+    for name, turn_id in (("resp_1", "t1"), ("resp_2", "")):
+        await chains.keep("ann", (name,), ChainLink("s1", turn_id), at=START)
 
     async def said(name: str, of: Scope = scope, limit: int = 9) -> list[str]:
         return [turn.id for turn in await chains.said_before(of, name, limit=limit)]
 
     assert await said("resp_1") == ["t0", "t1"]
-    assert await said("resp_1", limit=1) == ["t1"]
     assert await said("resp_2") == ["t0", "t1", "t2"]
-    assert await said("resp_1", Scope("ann", session_id="s1")) == []
-    assert await said("resp_1", Scope("bob", "p", session_id="s1")) == []
+    for of in (Scope("ann", session_id="s1"), Scope("bob", "p", session_id="s1")):
+        assert await said("resp_1", of) == []
     assert await said("resp_9") == []
     (turn,) = await chains.said_before(scope, "resp_1", limit=1)
-    assert (turn.messages[0].content, turn.answer) == ("said 1", "a1")
+    assert (turn.id, turn.messages[0].content, turn.answer) == ("t1", "said 1", "a1")
     await process.log.withdraw("ann", opened_before=inf, only=["t1"])
     assert await said("resp_1") == ["t0"]
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from in_memory_copies import InMemorySnapshots
 from postgres_server import ROLE, postgres_server
+from turn_logs import ManualClock
 
 from memory.adapters.snapshot_files import FileSnapshots
+from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.postgres_database import PostgresDatabase
 from memory.adapters.sql.postgres_pool import PostgresAddress
-from memory.adapters.sql.snapshots import SqlSnapshots
+from memory.adapters.sql.snapshots import USED_AGAIN_SECONDS, SqlSnapshots
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.ports import Snapshots
 
@@ -24,23 +27,24 @@ ON_SERVER = pytest.mark.full("the same suite runs on files in the first tier")
 async def snapshots(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Snapshots]:
     if request.param == "in memory":
         yield InMemorySnapshots()
-        return
-    if request.param in ("sqlite", "postgres"):
-        address = PostgresAddress(postgres_server().url, ROLE) if request.param == "postgres" else None
-        async with SqliteDatabase(tmp_path / "log") if address is None else PostgresDatabase(address) as database:
+    elif request.param == "files":
+        async with FileSnapshots(tmp_path / "snapshots", bytes_max=1 << 30, clock=lambda: 0.0) as files:
+            yield files
+    else:
+        async with a_database(request.param, tmp_path) as database:
             yield SqlSnapshots(database, bytes_max=1 << 30, clock=lambda: 0.0)
-            await SqlSnapshots(database, bytes_max=1 << 30, clock=lambda: 0.0).erase_all()
-        return
-    async with FileSnapshots(tmp_path / "snapshots", bytes_max=1 << 30, clock=lambda: 0.0) as files:
-        yield files
 
 
-async def test_what_was_written_last_is_read(snapshots: Snapshots) -> None:
-    assert await snapshots.read("ann") is None
-    await snapshots.write("ann", b"first")
-    large = bytes(range(256)) * 40_000
-    await snapshots.write("ann", large)
-    assert await snapshots.read("ann") == large
+@asynccontextmanager
+async def a_database(engine: str, folder: Path) -> AsyncIterator[SqlDatabase]:
+    """Without snapshots afterwards."""
+    on_file = engine == "sqlite"
+    opened = (
+        SqliteDatabase(folder / "log") if on_file else PostgresDatabase(PostgresAddress(postgres_server().url, ROLE))
+    )
+    async with opened as database:
+        yield database
+        await SqlSnapshots(database, bytes_max=0, clock=lambda: 0.0).erase_all()
 
 
 async def test_each_user_has_one_whatever_the_id_looks_like(snapshots: Snapshots) -> None:
@@ -50,39 +54,53 @@ async def test_each_user_has_one_whatever_the_id_looks_like(snapshots: Snapshots
     assert [await snapshots.read(user_id) for user_id in users] == [bytes([n]) for n in range(len(users))]
 
 
-async def test_an_erased_one_is_gone_and_erasing_nothing_is_no_error(snapshots: Snapshots) -> None:
-    await snapshots.erase("ann")
-    await snapshots.write("ann", b"text")
-    await snapshots.write("bob", b"other")
-    await snapshots.erase("ann")
+async def test_what_was_written_last_is_read_until_it_is_erased(snapshots: Snapshots) -> None:
     assert await snapshots.read("ann") is None
-    assert await snapshots.read("bob") == b"other"
-    await snapshots.erase_all()
-    await snapshots.erase_all()  # where there is none
+    await snapshots.erase("ann")  # where there is none
+    for user_id, content in (("ann", b"first"), ("ann", bytes(range(256)) * 40_000), ("bob", b"other")):
+        await snapshots.write(user_id, content)
+        assert await snapshots.read(user_id) == content
+    await snapshots.erase("ann")
+    assert (await snapshots.read("ann"), await snapshots.read("bob")) == (None, b"other")
+    for _ in range(2):
+        await snapshots.erase_all()
     assert await snapshots.read("bob") is None
     await snapshots.write("ann", b"again")
     assert await snapshots.read("ann") == b"again"
 
 
+@pytest.mark.parametrize("engine", ["sqlite", pytest.param("postgres", marks=ON_SERVER)])
+async def test_the_least_recently_used_are_evicted_first(engine: str, tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with a_database(engine, tmp_path) as database:
+        snapshots = SqlSnapshots(database, bytes_max=100, clock=clock)
+        for user_id in ("ann", "bob"):
+            await snapshots.write(user_id, bytes(40))
+            clock.now += 2 * USED_AGAIN_SECONDS
+        assert await snapshots.read("ann")
+        await snapshots.write("cy", bytes(40))
+        assert [bool(await snapshots.read(user_id)) for user_id in ("ann", "bob", "cy")] == [True, False, True]
+        clock.now += 1.0
+        await snapshots.write("dan", bytes(100))
+        assert [bool(await snapshots.read(user_id)) for user_id in ("ann", "cy", "dan")] == [False, False, True]
+        await snapshots.write("dan", bytes(101))
+        assert await snapshots.read("dan") is None, "larger than all may be together: an older one would be wrong"
+
+
 async def test_readers_get_one_or_the_other_whole_while_it_is_being_written(snapshots: Snapshots) -> None:
     versions = [bytes([number]) * 300_000 for number in range(8)]
     await snapshots.write("ann", versions[0])
-    is_over = False
 
     async def write_on() -> None:
-        nonlocal is_over
         for version in versions * 3:
             await snapshots.write("ann", version)
-        is_over = True
 
-    async def read_on() -> set[bytes]:
-        seen = set()
-        while not is_over:
-            found = await snapshots.read("ann")
-            assert found is not None
-            seen.add(found)
+    async def read_on() -> None:
+        while not writing.done():
+            assert await snapshots.read("ann") in versions
             await asyncio.sleep(0)
-        return seen
 
-    _, *seen = await asyncio.gather(write_on(), read_on(), read_on())
-    assert set().union(*seen) <= set(versions)
+    async with asyncio.TaskGroup() as group:
+        writing = group.create_task(write_on())
+        for _ in range(2):
+            group.create_task(read_on())

@@ -25,7 +25,7 @@ async def tracer(request: pytest.FixtureRequest) -> AsyncIterator[Tracer]:
         yield NO_TRACER
         return
     with running_collector() as collector:
-        async with OtlpTracer(collector.url, service="test", sample_ratio=1.0) as tracer:
+        async with exporting(collector) as tracer:
             yield tracer
 
 
@@ -35,58 +35,37 @@ async def collector() -> AsyncIterator[TraceCollector]:
         yield running
 
 
-async def test_what_is_traced_runs_and_its_errors_pass(tracer: Tracer) -> None:
-    tracer.note(status="used")  # outside of every span
-    tracer.stages([StageTiming("embed", 1.0, 0.5)])
-    done = []
-
-    def work() -> None:
-        with tracer.span(SpanName.LEARN, links=[TurnTrace("t", "no trace")]):
-            tracer.note(status="used", reason="What they said", content="secret", memories=3)
-            done.append(True)
-            raise LookupError("as it was")
-
-    with pytest.raises(LookupError, match="as it was"):
-        work()
-    assert done == [True]
-    assert tracer.trace_id() == ""
+def exporting(collector: TraceCollector, *, sample_ratio: float = 1.0) -> OtlpTracer:
+    return OtlpTracer(collector.url, service="test", sample_ratio=sample_ratio)
 
 
 @pytest.mark.parametrize("parent", ["", "nonsense", f"00-{'0' * 32}-{PARENT}-01", SAMPLED, NOT_SAMPLED])
-async def test_every_parent_is_accepted_and_errors_of_a_served_call_pass(tracer: Tracer, parent: str) -> None:
-    with tracer.span(SpanName.INJECT, parent=parent), tracer.span(SpanName.RECALL):
-        tracer.note(memories=1)
-
-    def answer() -> None:
-        with tracer.served(parent=parent) as name:
-            name(ServedCall("GET", "/v1/memory", 200))
-            raise LookupError("as it was")
-
-    with pytest.raises(LookupError, match="as it was"):
-        answer()
+async def test_what_is_traced_runs_with_any_parent_and_its_errors_pass(tracer: Tracer, parent: str) -> None:
+    tracer.note(status="used")  # outside of every span
+    tracer.stages([StageTiming("embed", 1.0, 0.5)])
+    links = [TurnTrace("t", "no trace")]
+    with tracer.span(SpanName.INJECT, parent=parent), tracer.span(SpanName.LEARN, links=links):
+        tracer.note(status="used", reason="What they said", content="secret", memories=3)
+    with tracer.served(parent=parent) as name:
+        name(ServedCall("GET", "/v1/memory", 200))
+    for traced in (tracer.span(SpanName.LEARN), tracer.served(parent=parent)):
+        with pytest.raises(LookupError), traced:
+            raise LookupError
+    assert tracer.trace_id() == ""
 
 
 async def test_served_calls_are_named_by_their_routes_inside_their_parents(collector: TraceCollector) -> None:
-    async with OtlpTracer(collector.url, service="test", sample_ratio=0.0) as tracer:
-        for call in (
-            ServedCall("GET", "/v1/memory/{memory_id:str}", 200),
-            ServedCall("SECRET", "", 404),
-            ServedCall("PUT", "", 503),
-        ):
+    route = "/v1/memory/{memory_id:str}"
+    async with exporting(collector, sample_ratio=0.0) as tracer:
+        for call in (ServedCall("GET", route, 200), ServedCall("SECRET", "", 404), ServedCall("PUT", "", 503)):
             with tracer.served(parent=SAMPLED) as name:
                 with tracer.span(SpanName.RECALL):
                     pass
                 name(call)
     spans = {span.name: span for span in collector.trace(TRACE)}
-    found, unknown, failed = (
-        spans[name] for name in ("GET /v1/memory/{memory_id:str}", "HTTP unmatched", "PUT unmatched")
-    )
+    found, unknown, failed = (spans[name] for name in (f"GET {route}", "HTTP unmatched", "PUT unmatched"))
     assert {span.parent_id for span in (found, unknown, failed)} == {PARENT}
-    assert found.attributes == {
-        "http.request.method": "GET",
-        "http.route": "/v1/memory/{memory_id:str}",
-        "http.response.status_code": 200,
-    }
+    assert found.attributes == {"http.request.method": "GET", "http.route": route, "http.response.status_code": 200}
     assert unknown.attributes == {"http.request.method": "_OTHER", "http.response.status_code": 404}
     assert failed.attributes["error.type"] == "503"
     inner = {span.parent_id for span in collector.trace(TRACE) if span.name == "memory.recall"}
@@ -101,23 +80,17 @@ async def test_spans_have_their_parents_stages_and_attributes(collector: TraceCo
                 tracer.stages([StageTiming("embed", 1_700_000_000.0, 0.25)])
                 tracer.note(status="used", reason="found", memories=2, compacted=False)
                 tracer.note(reason="Ann likes tea", content="tea", receipt_id="x" * 65)
-    outer, inner, stage = (
-        next(span for span in collector.trace(TRACE) if span.name == name)
-        for name in ("memory.inject", "memory.recall", "recall.embed")
-    )
+    spans = {span.name: span for span in collector.trace(TRACE)}
+    outer, inner, stage = (spans[name] for name in ("memory.inject", "memory.recall", "recall.embed"))
     assert (outer.service, outer.parent_id) == ("memproxy-test", PARENT)
     assert (inner.parent_id, stage.parent_id) == (outer.span_id, inner.span_id)
-    assert inner.attributes == {
-        "memproxy.status": "used",
-        "memproxy.reason": "found",
-        "memproxy.memories": 2,
-        "memproxy.compacted": False,
-    }
+    noted = {"status": "used", "reason": "found", "memories": 2, "compacted": False}
+    assert inner.attributes == {f"memproxy.{name}": value for name, value in noted.items()}
     assert (stage.began, stage.ended) == (1_700_000_000_000_000_000, 1_700_000_000_250_000_000)
 
 
 async def test_concurrent_tasks_nest_in_what_began_them(collector: TraceCollector) -> None:
-    async with OtlpTracer(collector.url, service="test", sample_ratio=1.0) as tracer:
+    async with exporting(collector) as tracer:
 
         async def work(turn: str) -> None:
             with tracer.span(SpanName.OBSERVE, parent=SAMPLED, of_turn=turn):
@@ -132,9 +105,9 @@ async def test_concurrent_tasks_nest_in_what_began_them(collector: TraceCollecto
 
 
 async def test_a_window_links_to_the_observations_of_its_turns(collector: TraceCollector) -> None:
-    turns = [TurnTrace("t1", TRACE), TurnTrace("t2", "a request id"), TurnTrace("t3", "0" * 32), TurnTrace("t4", "")]
-    turns += [TurnTrace("t5", TRACE.upper()), TurnTrace("t6", "a" * 600)]
-    async with OtlpTracer(collector.url, service="test", sample_ratio=1.0) as tracer:
+    traces = [TRACE, "a request id", "0" * 32, "", TRACE.upper(), "a" * 600]
+    turns = [TurnTrace(f"t{number}", trace) for number, trace in enumerate(traces, start=1)]
+    async with exporting(collector) as tracer:
         with tracer.span(SpanName.LEARN, links=turns):
             pass
     (span,) = collector.spans()
@@ -143,28 +116,26 @@ async def test_a_window_links_to_the_observations_of_its_turns(collector: TraceC
 
 
 async def test_sampling_follows_the_parent_and_else_the_ratio(collector: TraceCollector) -> None:
-    async with OtlpTracer(collector.url, service="test", sample_ratio=0.0) as tracer:
+    async with exporting(collector, sample_ratio=0.0) as tracer:
         with tracer.span(SpanName.LEARN):
             assert tracer.trace_id() == ""
         with tracer.span(SpanName.INJECT, parent=SAMPLED):
             pass
-    async with OtlpTracer(collector.url, service="test", sample_ratio=1.0) as tracer:
+    async with exporting(collector) as tracer:
         with tracer.span(SpanName.INJECT, parent=NOT_SAMPLED):
             pass
     assert [span.name for span in collector.spans()] == ["memory.inject"]
 
 
 async def test_an_error_shows_as_its_type_and_never_as_its_message(collector: TraceCollector) -> None:
-    async with OtlpTracer(collector.url, service="test", sample_ratio=1.0) as tracer:
+    async with exporting(collector) as tracer:
         with pytest.raises(ValueError, match="secret"), tracer.span(SpanName.LEARN):
             raise ValueError("secret words of a user")
     assert b"ValueError" in b"".join(collector.received)
     assert b"secret" not in b"".join(collector.received)
 
 
-async def test_a_collector_that_is_down_costs_one_log_line_and_gets_spans_again_once_it_is_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_collector_that_is_down_costs_one_line_until_it_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memory.adapters.otlp.SPARED_SECONDS", 0.1)
     with running_collector() as first:
         port = first.port

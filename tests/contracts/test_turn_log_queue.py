@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from turn_logs import START, Deployment, a_turn, ids_of, lease_at, leased, tell, windows
+from turn_logs import START, Deployment, Process, a_turn, ids_of, lease_at, leased, tell, windows
 
 from memory.adapters.sql.turns_queue import window_id_of
 from memory.errors import Conflict
@@ -22,7 +22,7 @@ async def test_a_window_holds_the_finished_turns_of_one_session_in_the_order_of_
     for turn_id in ("t3", "t1"):  # t2 still streams, and holds nobody up
         await log.finish(turn_id, status=TurnStatus.CLOSED, answer="", answered_at=START)
     first = await leased(log)
-    assert ids_of(first) == ["t1", "t3"]
+    assert (ids_of(first), first.window_id) == (["t1", "t3"], window_id_of("ann", "s1", ["t1", "t3"]))
     assert (first.user_id, first.session_id, first.attempt, first.plan) == ("ann", "s1", 1, None)
     await log.acknowledge(first)
     assert ids_of(await leased(log)) == ["other"]
@@ -66,17 +66,14 @@ async def test_an_ended_lease_cannot_be_extended_into_a_second_one_for_the_user(
 
 
 async def test_a_retry_waits_for_its_time_and_holds_up_its_session_only(log: TurnLog) -> None:
-    await tell(log, "t1", session="s1")
+    await tell(log, "t1")
     lease = await leased(log)
     await log.save_plan(lease, b"plan")
     await log.retry_at(lease, due_at=START + 100, reason="model is down")
-    await tell(log, "t2", session="s1")
+    await tell(log, "t2")
     await tell(log, "t3", session="s2")
-    other = await leased(log)
-    assert ids_of(other) == ["t3"]
-    await log.acknowledge(other)
     await log.make_due_now("ann")  # retries keep their time
-    assert await lease_at(log, START + 99) is None
+    assert await windows(log, START + 99) == [["t3"]]
     again = await leased(log, START + 100)
     assert (ids_of(again), again.attempt, again.plan) == (["t1"], 2, b"plan")
     await log.acknowledge(again)
@@ -125,10 +122,9 @@ async def test_replay_without_names_means_all_and_drop_without_names_means_none(
         await log.move_to_dead_letters(await leased(log), now=START + number, reason="no")
     letters = await log.dead_letters(limit=2)
     assert [letter.turn_ids for letter in letters] == [("t0",), ("t1",)]
-    assert await log.drop([]) == 0
-    assert await log.drop([letters[0].window_id]) == 1
+    assert [await log.drop(names) for names in ([], [letters[0].window_id])] == [0, 1]
     assert await log.replay([]) == 2
-    assert {ids_of(await lease_at(log, START))[0] for _ in range(2)} == {"t1", "t2"}
+    assert sorted(await windows(log)) == [["t1"], ["t2"]]
     assert [turn.id async for turn in log.turns("u0")] == ["t0"]  # given up, yet on record
 
 
@@ -137,14 +133,11 @@ async def test_debounce_waits_for_quiet_or_for_enough_turns(deployment: Deployme
     await tell(log, "t1")
     deployment.clock.now = START + 50
     await tell(log, "t2")
-    assert await lease_at(log, START + 100, due) is None  # the second turn began the wait anew
-    assert await lease_at(log, START + 109, due) is None
-    lease = await leased(log, START + 110, due)
-    assert ids_of(lease) == ["t1", "t2"]
-    await log.acknowledge(lease)
+    assert await windows(log, START + 109, due) == []  # the second turn began the wait anew
+    assert await windows(log, START + 110, due) == [["t1", "t2"]]
     for number in range(3, 6):
         await tell(log, f"t{number}")
-    assert ids_of(await lease_at(log, START + 50, due)) == ["t3", "t4", "t5"]
+    assert await windows(log, START + 50, due) == [["t3", "t4", "t5"]]
 
 
 async def test_hurry_makes_finished_turns_due_now(log: TurnLog) -> None:
@@ -153,13 +146,9 @@ async def test_hurry_makes_finished_turns_due_now(log: TurnLog) -> None:
     await tell(log, "t2", session="s2")
     await tell(log, "t3", user="bob")
     await log.make_due_now("ann", session_id="s2")
-    lease = await leased(log, START, due)
-    assert ids_of(lease) == ["t2"]
-    await log.acknowledge(lease)
-    assert await lease_at(log, START, due) is None
+    assert await windows(log, START, due) == [["t2"]]
     await log.make_due_now("ann")
-    assert ids_of(await lease_at(log, START, due)) == ["t1"]
-    assert await lease_at(log, START, due) is None  # bob was not hurried
+    assert await windows(log, START, due) == [["t1"]]  # bob was not hurried
 
 
 async def test_the_backlog_counts_what_is_not_learnt_and_why(deployment: Deployment, log: TurnLog) -> None:
@@ -213,11 +202,9 @@ async def test_withdrawing_from_dead_letters_leaves_the_rest_dead(log: TurnLog) 
     await tell(log, "t1", project="p")
     await tell(log, "t2")
     await log.move_to_dead_letters(await leased(log), now=START, reason="no")
-    assert await log.withdraw("ann", project_id="p", opened_before=START + 1) == 1
-    assert [letter.turn_ids for letter in await log.dead_letters(limit=9)] == [("t2",)]
-    assert await log.withdraw("ann", opened_before=START + 1) == 1
-    assert await log.dead_letters(limit=9) == []
-    assert await lease_at(log, LATER) is None
+    for project, left in (("p", [("t2",)]), ("", [])):
+        assert await log.withdraw("ann", project_id=project, opened_before=START + 1) == 1
+        assert [letter.turn_ids for letter in await log.dead_letters(limit=9)] == left
 
 
 async def test_only_the_turns_that_are_named_are_withdrawn_and_none_that_is_to_be_spared(log: TurnLog) -> None:
@@ -240,23 +227,15 @@ async def test_depth_names_every_state(deployment: Deployment, log: TurnLog) -> 
             await log.retry_at(await leased(log, START), due_at=START + 99, reason="later")
         elif user == "leased":
             await leased(log, START + 2)
-    assert await log.depth(now=START + 11) == QueueDepth(
-        opened=1, due=2, leased=1, retrying=1, dead=1, oldest_seconds=10.0
-    )
+    depth = QueueDepth(opened=1, due=2, leased=1, retrying=1, dead=1, oldest_seconds=10.0)
+    assert await log.depth(now=START + 11) == depth
 
 
-async def test_the_id_of_a_window_follows_from_its_turns_whatever_the_adapter(log: TurnLog) -> None:
-    for turn_id in ("t1", "t2"):
-        await tell(log, turn_id)
-    assert (await leased(log)).window_id == window_id_of("ann", "s1", ["t1", "t2"])
-
-
-async def test_two_processes_never_hold_the_same_window(deployment: Deployment) -> None:
-    async with deployment.start() as one, deployment.start() as two:
-        for number in range(20):
-            await tell(one.log, f"t{number}", user=f"u{number % 10}")
-        leases = await asyncio.gather(*(lease_at((one, two)[n % 2].log, START) for n in range(15)))
-        assert sorted(lease.user_id for lease in leases if lease is not None) == [f"u{number}" for number in range(10)]
+async def test_two_processes_never_hold_the_same_window(process: Process, other: Process) -> None:
+    for number in range(20):
+        await tell(process.log, f"t{number}", user=f"u{number % 10}")
+    leases = await asyncio.gather(*(lease_at((process, other)[n % 2].log, START) for n in range(15)))
+    assert sorted(lease.user_id for lease in leases if lease is not None) == [f"u{number}" for number in range(10)]
 
 
 async def test_a_lease_whose_caller_was_cancelled_is_given_back(log: TurnLog) -> None:
@@ -278,11 +257,10 @@ async def test_a_lease_whose_caller_was_cancelled_is_given_back(log: TurnLog) ->
         await log.retry_at(again, due_at=START, reason="not needed")
 
 
-async def test_leases_of_a_dead_process_end_with_it(deployment: Deployment) -> None:
-    async with deployment.start() as survivor:
-        async with deployment.start() as mortal:
-            await tell(mortal.log, "t1")
-            await mortal.log.save_plan(await leased(mortal.log), b"plan")
-        assert await survivor.log.recover() == 0  # no turn was open
-        lease = await leased(survivor.log)
-        assert (ids_of(lease), lease.attempt, lease.plan) == (["t1"], 2, b"plan")
+async def test_leases_of_a_dead_process_end_with_it(deployment: Deployment, log: TurnLog) -> None:
+    async with deployment.start() as mortal:
+        await tell(mortal.log, "t1")
+        await mortal.log.save_plan(await leased(mortal.log), b"plan")
+    assert await log.recover() == 0  # no turn was open
+    lease = await leased(log)
+    assert (ids_of(lease), lease.attempt, lease.plan) == (["t1"], 2, b"plan")

@@ -1,10 +1,8 @@
-"""A random walk: whatever is done to the queue in whatever order, it agrees with a model that fits on a page.
-
-The model knows nothing of tables: it keeps turns in a list, in the order of opening, and says what a lease must hold.
-"""
+"""Whatever is done to the queue in whatever order, it agrees with a model that knows nothing of tables."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -73,10 +71,8 @@ class Model:
         self.learnt += window.turns
 
     def counts(self) -> list[int]:
-        in_windows = [
-            sum(len(w.turns) for w in self.windows if w.state == state) for state in ("leased", "waiting", "dead")
-        ]
-        return [0, len(self.ready), *in_windows]
+        states = Counter(w.state for w in self.windows for _ in w.turns)
+        return [0, len(self.ready), states["leased"], states["waiting"], states["dead"]]
 
 
 class Walk:

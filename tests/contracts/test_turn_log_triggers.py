@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from turn_logs import START, Deployment, a_turn, ids_of, lease_at, leased, tell, windows
+from turn_logs import START, Deployment, Process, a_turn, ids_of, lease_at, leased, tell, windows
 
 from memory.errors import Conflict
 from memory.model import Message, TurnStatus, Urgency
@@ -17,6 +17,12 @@ EXPLICIT = Urgency(0.9, is_explicit=True)
 ASKS = Urgency(0.9, is_explicit=True, asks_memory=True)
 DRIFT = Urgency(0.5, ends_topic=True)
 RETRY = START + 300
+
+
+async def say(log: TurnLog, turn_id: str, urgency: Urgency, *, session: str = "s1", project: str = "") -> None:
+    """A whole turn that somebody has looked at."""
+    await tell(log, turn_id, session=session, project=project)
+    await log.mark({turn_id: urgency})
 
 
 async def unexamined(log: TurnLog, limit: int = 100) -> list[str]:
@@ -46,29 +52,23 @@ async def test_a_session_with_so_many_tokens_is_due(log: TurnLog) -> None:
     assert await windows(log, START, due) == []
 
 
-async def test_every_finished_turn_that_waits_is_shown_until_it_is_marked(log: TurnLog) -> None:
+async def test_every_finished_turn_that_waits_is_shown_with_those_before_it_until_it_is_marked(log: TurnLog) -> None:
+    await tell(log, "learnt")
+    assert await windows(log, START) == [["learnt"]]
     await log.open(a_turn("open"))
     await tell(log, "failed", status=TurnStatus.FAILED)
     for number in range(3):
         await tell(log, f"t{number}")
-    assert await unexamined(log) == ["t0", "t1", "t2"]
-    assert await unexamined(log, limit=2) == ["t0", "t1"]
-    await log.mark({"t0": Urgency(0.1), "t2": Urgency(0.1), "no such turn": EXPLICIT})
-    assert await unexamined(log) == ["t1"]
-    await leased(log)
-    assert await unexamined(log) == []
-
-
-async def test_a_fresh_turn_comes_with_those_of_its_session_that_wait_before_it(log: TurnLog) -> None:
-    await tell(log, "learnt")
-    assert await windows(log, START) == [["learnt"]]
-    for number in range(5):
-        await tell(log, f"t{number}")
         await tell(log, f"other{number}", session="s2")
-    await log.mark({f"t{number}": Urgency(0.1) for number in range(4)})
-    (fresh, *_) = [f for f in await log.unexamined(limit=100) if f.turn.id == "t4"]
-    assert [turn.id for turn in fresh.earlier] == ["t1", "t2", "t3"]
-    assert fresh.earlier[0].messages == (Message("user", "words of t1"),)
+    shown = ["t0", "other0", "t1", "other1", "t2", "other2"]
+    assert await unexamined(log) == shown
+    assert await unexamined(log, limit=2) == shown[:2]
+    await log.mark({"t0": Urgency(0.1), "t1": Urgency(0.1), "no such turn": EXPLICIT})
+    (fresh,) = [fresh for fresh in await log.unexamined(limit=100) if fresh.turn.scope.session_id == "s1"]
+    assert (fresh.turn.id, [turn.id for turn in fresh.earlier]) == ("t2", ["t0", "t1"])
+    assert fresh.earlier[0].messages == (Message("user", "words of t0"),)
+    await leased(log)
+    assert await unexamined(log) == ["other0", "other1", "other2"]
 
 
 async def test_a_look_reads_no_more_than_it_can_hold(log: TurnLog) -> None:
@@ -80,9 +80,7 @@ async def test_a_look_reads_no_more_than_it_can_hold(log: TurnLog) -> None:
 
 
 @pytest.mark.parametrize(("urgency", "window"), [(EXPLICIT, 3), (DRIFT, 2)])
-async def test_an_explicit_turn_is_due_at_once_with_those_before_it_and_a_turn_of_another_topic_makes_these_due(
-    log: TurnLog, urgency: Urgency, window: int
-) -> None:
+async def test_an_explicit_turn_or_another_topic_is_due_at_once(log: TurnLog, urgency: Urgency, window: int) -> None:
     turns = ["t1", "t2", "marked", "t4"]
     for turn_id in turns:
         await tell(log, turn_id)
@@ -92,10 +90,8 @@ async def test_an_explicit_turn_is_due_at_once_with_those_before_it_and_a_turn_o
 
 
 async def test_what_made_a_turn_urgent_outlives_the_turns_that_come_after_it(log: TurnLog) -> None:
-    await tell(log, "remember")
-    await log.mark({"remember": EXPLICIT})
-    await tell(log, "t2")
-    await log.mark({"t2": Urgency(0.0)})
+    await say(log, "remember", EXPLICIT)
+    await say(log, "t2", Urgency(0.0))
     await log.mark({"remember": Urgency(0.0)})  # somebody else looked at it, too: the first look counts
     lease = await leased(log, START, PATIENT)
     assert ids_of(lease) == ["remember"]
@@ -105,20 +101,16 @@ async def test_what_made_a_turn_urgent_outlives_the_turns_that_come_after_it(log
 
 
 async def test_a_retry_moves_no_watermark_and_is_not_made_urgent(log: TurnLog) -> None:
-    await tell(log, "remember")
-    await log.mark({"remember": EXPLICIT})
-    lease = await leased(log, START, PATIENT)
-    await log.retry_at(lease, due_at=START + 50, reason="model is down")
-    await tell(log, "remember too")
-    await log.mark({"remember too": EXPLICIT})
+    await say(log, "remember", EXPLICIT)
+    await log.retry_at(await leased(log, START, PATIENT), due_at=START + 50, reason="model is down")
+    await say(log, "remember too", EXPLICIT)
     assert await windows(log, START + 49, PATIENT) == []
     assert await windows(log, START + 50, PATIENT) == [["remember"], ["remember too"]]
 
 
 async def test_what_is_urgent_goes_before_everybody_elses_work(log: TurnLog) -> None:
     await tell(log, "old", user="bob")
-    await tell(log, "remember", user="ann")
-    await log.mark({"remember": EXPLICIT})
+    await say(log, "remember", EXPLICIT)
     assert await windows(log, START + 99, PATIENT) == [["remember"], ["old"]]
 
 
@@ -166,9 +158,8 @@ async def test_orders_are_found_by_what_was_opened_before_them_and_is_learnt_aft
         with pytest.raises(Conflict):
             await log.mark_forget_requests(lease, {"plain": b""})
     again = await leased(log, START + 60)
-    assert [(one.turn.id, one.claims) for one in await log.forget_requests_after(again, limit=9)] == [
-        ("order", b"read")
-    ]
+    (found,) = await log.forget_requests_after(again, limit=9)
+    assert (found.turn.id, found.claims) == ("order", b"read")
     assert await log.forget_requests_after(again, limit=0) == []
     await log.acknowledge(again)
     await tell(log, "after")
@@ -176,43 +167,35 @@ async def test_orders_are_found_by_what_was_opened_before_them_and_is_learnt_aft
 
 
 async def test_too_long_a_queue_sheds_the_windows_that_promise_least(deployment: Deployment, log: TurnLog) -> None:
-    worths = {"thanks": 0.0, "question": 0.1, "fact": 0.8, "older question": 0.1}
-    for turn_id, worth in sorted(worths.items(), reverse=True):
-        deployment.clock.now = START - 10 if turn_id == "older question" else START
-        await tell(log, turn_id, session=turn_id)
-        await log.mark({turn_id: Urgency(worth)})
-    assert await log.shed(now=START, keep=4, window_turns=10) == 0
-    assert await log.shed(now=START, keep=2, window_turns=10) == 2
+    """Each is worth as much as its best turn."""
+    deployment.clock.now = START - 10
+    await say(log, "older question", Urgency(0.1), session="older question")
+    deployment.clock.now = START
+    worths = {"fact": 0.8, "so": 0.0, "question": 0.1, "thanks": 0.0}
+    for turn_id, worth in worths.items():
+        await say(log, turn_id, Urgency(worth), session="fact" if turn_id == "so" else turn_id)
+    assert await log.shed(now=START, keep=5, window_turns=10) == 0
+    assert await log.shed(now=START, keep=3, window_turns=10) == 2
     letters = await log.dead_letters(limit=9)
     assert {letter.turn_ids for letter in letters} == {("thanks",), ("older question",)}
     assert {letter.attempts for letter in letters} == {0}
     assert all(letter.reason.startswith("shed") for letter in letters)
-    assert sorted(await windows(log, START + 99, PATIENT)) == [["fact"], ["question"]]
+    assert sorted(await windows(log, START + 99, PATIENT)) == [["fact", "so"], ["question"]]
     assert (await log.backlog("ann", opened_before=START + 1)).failed == 2
     assert await log.depth(now=START) == QueueDepth(0, 0, 0, 0, 0, 0.0, shed=2)
 
 
-async def test_a_window_is_worth_as_much_as_its_best_turn(log: TurnLog) -> None:
-    for turn_id, session, worth in (("hi", "s1", 0.0), ("fact", "s1", 0.8), ("a", "s2", 0.3), ("b", "s2", 0.3)):
-        await tell(log, turn_id, session=session)
-        await log.mark({turn_id: Urgency(worth)})
-    assert await log.shed(now=START, keep=3, window_turns=10) == 2
-    assert await windows(log, START + 99, PATIENT) == [["hi", "fact"]]
-
-
 async def test_what_is_explicit_unseen_held_or_planned_is_never_shed(log: TurnLog) -> None:
-    await tell(log, "held", session="s0")
-    await log.mark({"held": Urgency(0.0)})
+    await say(log, "held", Urgency(0.0), session="s0")
     held = await leased(log)
     await tell(log, "planned", user="bob")
     await log.mark({"planned": Urgency(0.0)})
     planned = await leased(log)
     await log.save_plan(planned, b"plan")
     await log.retry_at(planned, due_at=START + 10, reason="later")
-    await tell(log, "explicit", user="eve")
-    await tell(log, "with it", user="eve")
     await tell(log, "unseen", user="joe")
-    await log.mark({"explicit": Urgency(0.0, is_explicit=True), "with it": Urgency(0.0)})
+    await say(log, "explicit", Urgency(0.0, is_explicit=True))
+    await say(log, "with it", Urgency(0.0))
     await log.mark({"explicit": Urgency(0.0)})  # somebody looked at it, too: the first look counts
     assert await log.shed(now=START, keep=0, window_turns=10) == 0
     assert await log.dead_letters(limit=9) == []
@@ -222,8 +205,7 @@ async def test_what_is_explicit_unseen_held_or_planned_is_never_shed(log: TurnLo
 
 async def test_what_was_shed_stays_on_record_and_comes_back_for_good_or_is_dropped(log: TurnLog) -> None:
     for turn_id in ("t1", "t2"):
-        await tell(log, turn_id, session=turn_id)
-        await log.mark({turn_id: Urgency(0.0)})
+        await say(log, turn_id, Urgency(0.0), session=turn_id)
     assert await log.shed(now=START, keep=0, window_turns=10) == 2
     assert [turn.id async for turn in log.turns("ann")] == ["t1", "t2"]
     first, second = await log.dead_letters(limit=9)
@@ -235,24 +217,23 @@ async def test_what_was_shed_stays_on_record_and_comes_back_for_good_or_is_dropp
 
 async def test_shed_turns_of_a_deleted_scope_do_not_come_back(log: TurnLog) -> None:
     for turn_id, project in (("t1", "p"), ("t2", "")):
-        await tell(log, turn_id, project=project)
-        await log.mark({turn_id: Urgency(0.0)})
+        await say(log, turn_id, Urgency(0.0), project=project)
     await log.shed(now=START, keep=0, window_turns=10)
     assert await log.withdraw("ann", project_id="p", opened_before=START + 1) == 1
     await log.replay([])
     assert await windows(log, START, PATIENT) == [["t2"]]
 
 
-async def test_two_processes_that_look_and_shed_at_once_do_it_once(deployment: Deployment) -> None:
-    async with deployment.start() as one, deployment.start() as two:
-        for number in range(20):
-            await tell(one.log, f"t{number}", user=f"u{number}")
-        looks = await asyncio.gather(*(log.unexamined(limit=20) for log in (one.log, two.log)))
-        marks = [{fresh.turn.id: Urgency(0.2) for fresh in look} for look in looks]
-        await asyncio.gather(one.log.mark(marks[0]), two.log.mark(marks[1]))
-        shed = await asyncio.gather(*((one, two)[n % 2].log.shed(now=START, keep=8, window_turns=10) for n in range(4)))
-        assert sum(shed) == len(await one.log.dead_letters(limit=99)) == 12
-        assert len(await windows(two.log, START + 99, PATIENT)) == 8
+async def test_two_processes_that_look_and_shed_at_once_do_it_once(process: Process, other: Process) -> None:
+    logs = process.log, other.log
+    for number in range(20):
+        await tell(logs[0], f"t{number}", user=f"u{number}")
+    looks = await asyncio.gather(*(log.unexamined(limit=20) for log in logs))
+    marks = [{fresh.turn.id: Urgency(0.2) for fresh in look} for look in looks]
+    await asyncio.gather(*(log.mark(mark) for log, mark in zip(logs, marks, strict=True)))
+    shed = await asyncio.gather(*(logs[n % 2].shed(now=START, keep=8, window_turns=10) for n in range(4)))
+    assert sum(shed) == len(await logs[0].dead_letters(limit=99)) == 12
+    assert len(await windows(logs[1], START + 99, PATIENT)) == 8
 
 
 # What a user asks of memory goes past what its session waits for; nothing else does
@@ -266,9 +247,7 @@ async def put_off(log: TurnLog, *turns: str) -> None:
     await log.retry_at(await leased(log, due=PATIENT), due_at=RETRY, reason="the model is down", outage_since=START)
 
 
-async def test_a_request_goes_past_a_window_of_its_session_that_waits_and_takes_the_turns_before_it_along(
-    log: TurnLog,
-) -> None:
+async def test_a_request_goes_past_a_window_that_waits_and_takes_the_turns_before_it_along(log: TurnLog) -> None:
     await put_off(log, "t1", "t2")
     for turn in ("t3", "forget", "t5"):
         await tell(log, turn)
@@ -286,19 +265,14 @@ async def test_a_request_goes_past_a_window_of_its_session_that_waits_and_takes_
 
 async def test_where_the_window_before_it_is_due_too_the_order_is_kept(log: TurnLog) -> None:
     await put_off(log, "t1")
-    await tell(log, "forget")
-    await log.mark({"forget": ASKS})
-    first = await leased(log, RETRY, PATIENT)
-    assert ids_of(first) == ["t1"]
-    await log.acknowledge(first)
-    assert ids_of(await leased(log, RETRY, PATIENT)) == ["forget"]
+    await say(log, "forget", ASKS)
+    assert await windows(log, RETRY, PATIENT) == [["t1"], ["forget"]]
 
 
 @pytest.mark.parametrize("urgency", [EXPLICIT, Urgency(0.5), Urgency(0.5, ends_topic=True)])
 async def test_nothing_else_goes_past_it(log: TurnLog, urgency: Urgency) -> None:
     await put_off(log, "t1")
-    await tell(log, "t2")
-    await log.mark({"t2": urgency})
+    await say(log, "t2", urgency)
     await log.make_due_now("ann")
     assert await lease_at(log, RETRY - 1, PATIENT) is None
     assert ids_of(await leased(log, RETRY, PATIENT)) == ["t1"]
@@ -308,18 +282,15 @@ async def test_while_somebody_works_for_the_user_a_request_waits(log: TurnLog) -
     await tell(log, "t1")
     await log.make_due_now("ann")
     held = await leased(log, due=PATIENT)
-    await tell(log, "forget")
-    await log.mark({"forget": ASKS})
+    await say(log, "forget", ASKS)
     assert await lease_at(log, START + 29, PATIENT) is None
     await log.acknowledge(held)
     assert ids_of(await leased(log, START + 29, PATIENT)) == ["forget"]
 
 
 async def test_what_waits_behind_a_request_that_was_learnt_is_not_taken_for_one(log: TurnLog) -> None:
-    await tell(log, "forget")
-    await log.mark({"forget": ASKS})
+    await say(log, "forget", ASKS)
     await log.acknowledge(await leased(log, due=PATIENT))
     await put_off(log, "t2")
-    await tell(log, "t3")
-    await log.mark({"t3": EXPLICIT})
+    await say(log, "t3", EXPLICIT)
     assert await lease_at(log, RETRY - 1, PATIENT) is None

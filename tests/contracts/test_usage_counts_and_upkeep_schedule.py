@@ -21,32 +21,20 @@ async def counted(deployment: Deployment, *memory_ids: str, user: str = "ann", a
         other.usage_counts.count(user, memory_ids, at=at)
 
 
-async def test_uses_of_several_processes_add_up_and_outlive_them(deployment: Deployment) -> None:
-    async with deployment.start() as one, deployment.start() as two:
-        one.usage_counts.count("ann", ["a", "b"], at=START)
-        two.usage_counts.count("ann", ["a"], at=START + 9)
-        one.usage_counts.count("ann", ["a"], at=START + 5)
-        one.usage_counts.count("bob", ["a"], at=START)
-    async with deployment.start() as later:
-        found = await later.usage_counts.unstored("ann", limit=10)
-    assert found == {"a": UsageCount(3, START + 9), "b": UsageCount(1, START)}
-
-
-async def test_uses_that_are_taken_are_nobody_elses_and_later_ones_stay(deployment: Deployment) -> None:
-    await counted(deployment, "a", "a", "b", "c")
+async def test_uses_of_several_processes_add_up_and_those_that_are_taken_are_nobody_elses(
+    deployment: Deployment, process: Process, other: Process
+) -> None:
+    await counted(deployment, "a", "b", "c")
+    for at in (START + 9, START + 5):
+        await counted(deployment, "a", at=at)
     await counted(deployment, "a", user="bob")
-    async with deployment.start() as one, deployment.start() as two:
-        assert await one.usage_counts.take("ann", ["a", "b", "unknown"]) == {
-            "a": UsageCount(2, START),
-            "b": UsageCount(1, START),
-        }
-        assert await two.usage_counts.take("ann", ["a", "b"]) == {}
-        await counted(deployment, "b", at=START + 1)
-        assert await two.usage_counts.unstored("ann", limit=10) == {
-            "b": UsageCount(1, START + 1),
-            "c": UsageCount(1, START),
-        }
-        assert set(await two.usage_counts.unstored("bob", limit=10)) == {"a"}
+    taken = await process.usage_counts.take("ann", ["a", "b", "unknown"])
+    assert taken == {"a": UsageCount(3, START + 9), "b": UsageCount(1, START)}
+    assert await other.usage_counts.take("ann", ["a", "b"]) == {}
+    await counted(deployment, "b", at=START + 1)
+    left = await other.usage_counts.unstored("ann", limit=10)
+    assert left == {"b": UsageCount(1, START + 1), "c": UsageCount(1, START)}
+    assert set(await other.usage_counts.unstored("bob", limit=10)) == {"a"}
 
 
 async def test_dropped_uses_are_gone_and_nobody_elses(deployment: Deployment) -> None:
@@ -77,9 +65,6 @@ async def test_uses_are_written_behind_the_request_many_at_once_and_never_raise(
     usage_counts.count("ann", ["a"], at=START)  # its database is closed
 
 
-# Rounds
-
-
 async def known(process: Process, *users: str) -> None:
     """Somebody wrote a memory of theirs."""
     for user in users:
@@ -98,25 +83,16 @@ async def test_everybody_whose_memories_were_written_to_is_known_in_order_and_by
     assert await process.upkeep.users(after="周", limit=9) == []
 
 
-async def test_one_user_at_a_time_whoever_asks(deployment: Deployment) -> None:
-    async with deployment.start() as one, deployment.start() as two:
-        await known(one, "ann", " project/k2", "bob")  # a project is no user
-        assert await due(one, 0) is None  # a new user is due after the time between two rounds
-        assert await due(one, 0.9) is None
-        assert await due(one, 1) == "ann"
-        assert await due(two, 1) is None
-        await one.upkeep.ended("ann", now=START + DAY)
-        assert await due(two, 1) == "bob"
-        await two.upkeep.ended("bob", now=START + DAY)
-        assert await due(one, 1) is None
-        assert await due(one, 2) == "ann"
-
-
-async def test_a_round_that_nobody_ended_is_taken_over(deployment: Deployment) -> None:
-    async with deployment.start() as dead:
-        await known(dead, "ann")
-        assert await due(dead, 0) is None
-        assert await due(dead, 1) == "ann"
-    async with deployment.start() as later:
-        assert await due(later, 1 + 599 / DAY) is None
-        assert await due(later, 1 + 601 / DAY) == "ann"
+async def test_one_user_at_a_time_whoever_asks(process: Process, other: Process) -> None:
+    await known(process, "ann", " project/k2", "bob")  # a project is no user
+    for days in (0, 0.9):
+        assert await due(process, days) is None  # a new user is due after the time between two rounds
+    assert await due(process, 1) == "ann"
+    assert await due(other, 1) is None
+    await process.upkeep.ended("ann", now=START + DAY)
+    assert await due(other, 1) == "bob"
+    assert await due(process, 1 + 599 / DAY) is None
+    assert await due(process, 1 + 601 / DAY) == "bob"  # a round that nobody ended is taken over
+    await process.upkeep.ended("bob", now=START + DAY)
+    assert await due(process, 1) is None
+    assert await due(process, 2) == "ann"

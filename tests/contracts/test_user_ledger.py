@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 from turn_logs import Deployment, Process
 
 from memory.errors import Conflict, Unavailable
-from memory.ports import UserLedger
+from memory.ports import LedgerWrite, UserLedger
 
 
 @pytest.fixture
@@ -31,18 +32,30 @@ async def touch(ledger: UserLedger, *memory_ids: str, user: str = "ann") -> int:
     return (await ledger.revision(user)).number
 
 
+@asynccontextmanager
+async def lost(deployment: Deployment) -> AsyncIterator[LedgerWrite]:
+    """A lock of ann's that is held for so long that others take it over; its holder is told so in the end."""
+    async with deployment.start() as slow:
+        lock = slow.ledger.write("ann")
+        held = await lock.__aenter__()
+        deployment.clock.now += 31
+        yield held
+        with pytest.raises(Conflict):
+            await lock.__aexit__(None, None, None)
+
+
 async def test_the_revision_is_odd_inside_and_even_and_higher_after(ledger: UserLedger) -> None:
     before = await settled(ledger)
     assert await ledger.changed_since("ann", before) == frozenset()
     async with ledger.write("ann") as held:
         held.touch(())  # also without ids
         inside = await ledger.revision("ann")
-        assert not inside.is_settled
-        assert (await ledger.revision("bob")).is_settled
+        assert (inside.is_settled, (await ledger.revision("bob")).is_settled) == (False, True)
     assert before < inside.number < await settled(ledger)
 
 
 async def test_a_lock_under_which_nothing_was_touched_returns_the_revision(ledger: UserLedger) -> None:
+    """All holders have the same odd number: a reader who saw it asks what changed since the even one below it."""
     before = await touch(ledger, "a")
     for _ in range(2):
         async with ledger.write("ann") as held:
@@ -53,44 +66,32 @@ async def test_a_lock_under_which_nothing_was_touched_returns_the_revision(ledge
     with pytest.raises(ZeroDivisionError):
         async with ledger.write("ann"):
             raise ZeroDivisionError
-    assert (await ledger.revision("ann")).number == before
+    assert await settled(ledger) == before
     assert await ledger.changed_since("ann", before) == frozenset()
-    assert await touch(ledger, "b") == before + 2
+    async with ledger.write("ann") as held:
+        assert (await ledger.revision("ann")).number == before + 1
+        held.touch(["b"])
+    assert await settled(ledger) == before + 2
     assert await ledger.changed_since("ann", before) == {"b"}
 
 
-async def test_a_reader_in_between_misses_no_write_of_the_next_holder(ledger: UserLedger) -> None:
-    """Both holders have the same odd number: a reader who saw it asks what changed since the even one below it."""
-    before = await touch(ledger, "a")
-    async with ledger.write("ann"):
-        seen = (await ledger.revision("ann")).number
-    async with ledger.write("ann") as held:
-        assert (await ledger.revision("ann")).number == seen
-        held.touch(["b"])
-    assert await settled(ledger) > seen > before
-    assert await ledger.changed_since("ann", seen - 1) == {"b"}
-
-
 @pytest.mark.parametrize("is_dead", [False, True])
-async def test_a_revision_that_nobody_saw_settled_is_never_returned_to(
-    deployment: Deployment, *, is_dead: bool
-) -> None:
+async def test_a_lost_revision_never_comes_back(deployment: Deployment, ledger: UserLedger, *, is_dead: bool) -> None:
     """The lock of one that died, or was slow, is taken over, and nothing is touched."""
-    async with deployment.start() as other:
-        before = await touch(other.ledger, "a")
-        async with deployment.start() as lost:
-            lock = lost.ledger.write("ann")
-            await lock.__aenter__()
-            deployment.clock.now += 0 if is_dead else 31
-            if not is_dead:
-                async with other.ledger.write("ann"):
-                    pass
-        async with other.ledger.write("ann"):
-            pass
-        assert await settled(other.ledger) > before
-        assert await other.ledger.changed_since("ann", before) == frozenset()  # nothing was announced
-        with pytest.raises((Conflict, Unavailable)):
-            await lock.__aexit__(None, None, None)
+    before = await touch(ledger, "a")
+    async with deployment.start() as mortal:
+        lock = mortal.ledger.write("ann")
+        await lock.__aenter__()
+        if not is_dead:
+            deployment.clock.now += 31
+            async with ledger.write("ann"):
+                pass
+    async with ledger.write("ann"):
+        pass
+    assert await settled(ledger) > before
+    assert await ledger.changed_since("ann", before) == frozenset()  # nothing was announced
+    with pytest.raises((Conflict, Unavailable)):
+        await lock.__aexit__(None, None, None)
 
 
 async def test_readers_learn_what_changed_since_they_looked(ledger: UserLedger) -> None:
@@ -120,92 +121,74 @@ async def test_a_reader_too_far_behind_must_load_everything(ledger: UserLedger) 
     assert await ledger.changed_since("ann", recent) is None
 
 
-async def test_writers_of_one_user_take_turns_and_lose_no_update(deployment: Deployment) -> None:
+async def test_writers_of_one_user_take_turns_and_lose_no_update(process: Process, other: Process) -> None:
     value = 0
-    async with deployment.start() as one, deployment.start() as two:
 
-        async def add_one(ledger: UserLedger) -> None:
-            nonlocal value
-            async with ledger.write("ann") as held:
-                held.touch(["m"])
-                read = value
-                await asyncio.sleep(0)
-                value = read + 1
+    async def add_one(ledger: UserLedger) -> None:
+        nonlocal value
+        async with ledger.write("ann") as held:
+            held.touch(["m"])
+            read = value
+            await asyncio.sleep(0)
+            value = read + 1
 
-        await asyncio.gather(*(add_one((one, two)[n % 2].ledger) for n in range(8)))
-        assert value == 8
-        assert (await one.ledger.revision("ann")).number == 16
+    await asyncio.gather(*(add_one((process, other)[n % 2].ledger) for n in range(8)))
+    assert (value, await settled(process.ledger)) == (8, 16)
 
 
-async def test_a_lock_held_too_long_is_repaired_and_its_holder_is_told(deployment: Deployment) -> None:
-    async with deployment.start() as slow, deployment.start() as other:
-        before = await touch(other.ledger, "a")
-        lock = slow.ledger.write("ann")
-        await lock.__aenter__()
-        inside = await other.ledger.revision("ann")
-        deployment.clock.now += 31
-        async with other.ledger.write("ann"):
-            repaired = await other.ledger.revision("ann")
+async def test_a_lock_held_too_long_is_repaired_and_that_is_told(deployment: Deployment, ledger: UserLedger) -> None:
+    before = await touch(ledger, "a")
+    async with lost(deployment):
+        async with ledger.write("ann"):
+            repaired = await ledger.revision("ann")
             assert not repaired.is_settled
-            assert repaired.number > inside.number
-        after = await settled(other.ledger)
-        assert await other.ledger.changed_since("ann", before) == frozenset()  # it had announced nothing
-        assert await other.ledger.changed_since("ann", after) == frozenset()
-        with pytest.raises(Conflict):
-            await lock.__aexit__(None, None, None)
-        await settled(other.ledger)
-        assert await other.ledger.changed_since("ann", after) is None  # the slow one wrote after all
+            assert repaired.number > before + 1
+        after = await settled(ledger)
+        for since in (before, after):
+            assert await ledger.changed_since("ann", since) == frozenset()  # it had announced nothing
+    await settled(ledger)
+    assert await ledger.changed_since("ann", after) is None  # the slow one wrote after all
 
 
-async def test_what_a_dead_writer_had_announced_is_known_and_not_before_it_is_over(deployment: Deployment) -> None:
+async def test_what_a_dead_writer_had_announced_is_known_after_it(deployment: Deployment, process: Process) -> None:
     """Also if it died twice: a reader misses nothing, and need not load what nobody touched."""
-    async with deployment.start() as survivor:
-        before = await touch(survivor.ledger, "a")
-        for number, ending in enumerate((survivor.log.recover, None)):
-            async with deployment.start() as mortal:
-                lock = mortal.ledger.write("ann")
-                held = await lock.__aenter__()
-                held.touch([f"m{number}"])
-                await held.renew()
-                held.touch([f"n{number}"])
-                await held.renew()
-                held.touch([f"never sent {number}"])
-                known = await survivor.ledger.changed_since("ann", before)
-                assert known is not None
-                assert f"m{number}" not in known
-            if ending is not None:
-                await ending()
-        async with survivor.ledger.write("ann"):  # takes the lock of the dead, and touches nothing
-            pass
-        assert (await survivor.ledger.revision("ann")).is_settled
-        assert await survivor.ledger.changed_since("ann", before) == {"m0", "n0", "m1", "n1"}
-
-
-async def test_recovery_settles_what_dead_writers_left_unsettled(deployment: Deployment) -> None:
-    async with deployment.start() as survivor:
-        before = await touch(survivor.ledger, "a")
+    ledger = process.ledger
+    before = await touch(ledger, "a")
+    for number, ending in enumerate((process.log.recover, None)):
         async with deployment.start() as mortal:
             lock = mortal.ledger.write("ann")
-            await lock.__aenter__()
-            async with survivor.ledger.write("bob"):
-                await survivor.log.recover()
-                assert not (await survivor.ledger.revision("ann")).is_settled  # it lives
-        await survivor.log.recover()
-        assert await settled(survivor.ledger) > before
-        assert await survivor.ledger.changed_since("ann", before) == frozenset()
-        with pytest.raises(Unavailable):  # the dead say nothing more
-            await lock.__aexit__(None, None, None)
+            held = await lock.__aenter__()
+            for name in ("m", "n"):
+                held.touch([f"{name}{number}"])
+                await held.renew()
+            held.touch([f"never sent {number}"])
+            known = await ledger.changed_since("ann", before)
+            assert known is not None
+            assert f"m{number}" not in known
+        if ending is not None:
+            await ending()
+    async with ledger.write("ann"):  # takes the lock of the dead, and touches nothing
+        pass
+    await settled(ledger)
+    assert await ledger.changed_since("ann", before) == {"m0", "n0", "m1", "n1"}
 
 
-async def test_recovery_settles_a_lock_that_was_held_too_long(deployment: Deployment) -> None:
-    async with deployment.start() as survivor, deployment.start() as slow:
-        lock = slow.ledger.write("ann")
+async def test_recovery_frees_locks_of_the_dead_and_of_the_slow(deployment: Deployment, process: Process) -> None:
+    ledger = process.ledger
+    before = await touch(ledger, "a")
+    async with deployment.start() as mortal:
+        lock = mortal.ledger.write("ann")
         await lock.__aenter__()
-        deployment.clock.now += 31
-        await survivor.log.recover()
-        assert (await survivor.ledger.revision("ann")).is_settled
-        with pytest.raises(Conflict):
-            await lock.__aexit__(None, None, None)
+        await process.log.recover()
+        assert not (await ledger.revision("ann")).is_settled  # it lives
+    await process.log.recover()
+    assert await settled(ledger) > before
+    assert await ledger.changed_since("ann", before) == frozenset()
+    with pytest.raises(Unavailable):  # the dead say nothing more
+        await lock.__aexit__(None, None, None)
+    async with lost(deployment):
+        await process.log.recover()
+        await settled(ledger)
 
 
 async def test_forgotten_ids_are_remembered_per_user_and_count_as_touched(ledger: UserLedger) -> None:
@@ -239,30 +222,23 @@ async def test_after_an_erasure_nothing_of_the_user_is_left_and_no_revision_come
 
 
 async def test_a_life_has_a_number_that_only_its_end_changes(ledger: UserLedger) -> None:
-    numbers = [await ledger.erase_epoch("ann")]
-    for _ in range(2):
+    for number in range(3):
+        assert await ledger.erase_epoch("ann") == number
         async with ledger.write("ann") as held:
             held.touch(["a"])
-            numbers.append(await ledger.erase_epoch("ann"))
+            assert await ledger.erase_epoch("ann") == number
             await held.advance_erase_epoch()
-        numbers.append(await ledger.erase_epoch("ann"))
-    assert numbers == [0, 0, 1, 1, 2]
     assert await ledger.erase_epoch("bob") == 0
 
 
-async def test_a_lost_lock_ends_no_life(deployment: Deployment) -> None:
-    async with deployment.start() as slow, deployment.start() as other:
-        await touch(slow.ledger, "a")
-        lock = slow.ledger.write("ann")
-        held = await lock.__aenter__()
-        deployment.clock.now += 60
-        await touch(other.ledger, "b")
+async def test_a_lost_lock_ends_no_life(deployment: Deployment, ledger: UserLedger) -> None:
+    await touch(ledger, "a")
+    async with lost(deployment) as held:
+        await touch(ledger, "b")
         with pytest.raises(Conflict):
             await held.advance_erase_epoch()
-        with pytest.raises(Conflict):
-            await lock.__aexit__(None, None, None)
-        assert await other.ledger.changed_since("ann", 0) is None
-        assert (await other.ledger.revision("ann")).number > 2
+    assert await ledger.changed_since("ann", 0) is None
+    assert await settled(ledger) > 2
 
 
 async def test_what_was_announced_is_told_once_it_is_released(ledger: UserLedger) -> None:
@@ -280,21 +256,16 @@ async def test_what_was_announced_is_told_once_it_is_released(ledger: UserLedger
     assert await ledger.changed_since("ann", before) is None
 
 
-async def test_who_lost_the_lock_makes_readers_reload_although_its_successor_touched_nothing(
-    deployment: Deployment,
-) -> None:
-    async with deployment.start() as slow, deployment.start() as other:
-        lock = slow.ledger.write("ann")
-        await lock.__aenter__()
-        deployment.clock.now += 31
-        async with other.ledger.write("ann"):
-            inside = await other.ledger.revision("ann")
-            with pytest.raises(Conflict):
-                await lock.__aexit__(None, None, None)
-        after = await settled(other.ledger)
-        assert after > inside.number
-        assert await other.ledger.changed_since("ann", inside.number - 1) is None
-        assert await other.ledger.changed_since("ann", after) == frozenset()
+async def test_who_lost_the_lock_makes_readers_reload(deployment: Deployment, ledger: UserLedger) -> None:
+    slow = lost(deployment)
+    await slow.__aenter__()
+    async with ledger.write("ann"):
+        inside = await ledger.revision("ann")
+        await slow.__aexit__(None, None, None)
+    after = await settled(ledger)
+    assert after > inside.number
+    assert await ledger.changed_since("ann", inside.number - 1) is None
+    assert await ledger.changed_since("ann", after) == frozenset()
 
 
 async def test_who_waits_too_long_for_the_lock_is_told_so(deployment: Deployment) -> None:

@@ -80,9 +80,6 @@ def test_targets_of_make_and_scripts_exist() -> None:
     assert [one for one in scripts if not (ROOT / one[1]).exists()] == []
 
 
-# Commands of ours
-
-
 def wrong_words(words: list[str]) -> list[str]:
     """What the parser would refuse: a command or an option that is not there."""
     command: Any = get_command(memproxy)
@@ -114,9 +111,6 @@ def test_commands_that_the_text_names_exist() -> None:
     }
     assert len(named) > 20
     assert sorted(one for one in named if not PLACEHOLDER.fullmatch(one[1]) and one[1] not in root.commands) == []
-
-
-# Calls
 
 
 @cache

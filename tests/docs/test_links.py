@@ -59,8 +59,6 @@ def test_every_test_that_the_documents_name_is_in_the_file_that_they_name() -> N
     assert sorted(alone) == []
 
 
-# What the pages of privacy and security claim
-
 CLAIMING = [ROOT / "docs" / name for name in ("privacy.md", "security.md")]
 NO_CLAIMS = (["part", "trusted for"], ["where", "what stays", "until"])  # heads of tables about what others do
 
@@ -86,9 +84,6 @@ def test_each_claim_names_the_test_that_holds_it(page: Path) -> None:
     assert len(found) >= 4
     assert [rows[0] for rows in found if rows[0][-1] != "tested by"] == []
     assert [row[0] for rows in found for row in rows[1:] if not HELD.search(row[-1])] == []
-
-
-# The page of the architecture
 
 
 class Stage(NamedTuple):

@@ -129,9 +129,6 @@ def text_of(site: Path, page: str) -> str:
     return " ".join("".join(words).split())
 
 
-# The sources of the site
-
-
 def test_references_are_made_with_their_notes_and_no_note_is_about_what_is_not_declared(tmp_path: Path) -> None:
     """Writing them refuses such a note."""
     write_pages(tmp_path)

@@ -1,7 +1,7 @@
-"""Behind vLLM Semantic Router, with its configuration: the 15 cases of its memory suite, as they are for memproxy.
+"""Behind vLLM Semantic Router, with its configuration: the cases of its memory suite, as they are for memproxy.
 
 A stand-in sends what the router would: Responses as chat completions with the earlier turns, its system prompt, and
-what its decisions say about memory. The prompt that reaches the model server shows what was injected.
+what its decisions say about memory.
 """
 
 from __future__ import annotations
@@ -103,39 +103,22 @@ def test_the_start_names_what_is_not_read(product: Product) -> None:
         assert f"key={key} " in f"{product.log()} ".replace("\n", " ")
 
 
-# Users apart
-
-
-def test_a_secret_that_may_be_kept_is_kept(router: Router) -> None:
-    router.say("one", "Please remember: my door code is 4711.", "Keep it safe for me.")
-    assert "4711" in router.stored("one")
-
-
-def test_another_user_is_not_given_it(router: Router) -> None:
-    router.say("owner", "Please remember: my door code is 4712.")
-    assert "4712" not in router.prompt("What is my door code?", "stranger")
-
-
-def test_its_owner_is_given_it(router: Router) -> None:
-    router.say("keeper", "Please remember: my door code is 4713.", "That is the code of my door.")
-    assert "4713" in router.prompt("What is my door code?", "keeper")
-
-
-def test_of_two_users_neither_gets_what_is_the_others(router: Router) -> None:
-    router.say("left", "Please remember: my door code is 4714.")
+def test_a_secret_that_may_be_kept_is_kept_and_given_to_its_owner_alone(router: Router) -> None:
+    router.say("left", "Please remember: my door code is 4714.", "Keep it safe for me.")
     router.say("right", "Please remember: my wifi password is corvus77.")
-    assert ("corvus77" in router.stored("left"), "4714" in router.stored("right")) == (False, False)
+    assert ("4714" in router.stored("left"), "4714" in router.stored("right")) == (True, False)
+    assert "corvus77" not in router.stored("left")
+    for user, given in (("left", True), ("right", False), ("stranger", False)):
+        assert ("4714" in router.prompt("What is my door code?", user)) is given
     assert "corvus77" not in router.prompt("What is my wifi password?", "left")
-    assert "4714" not in router.prompt("What is my door code?", "right")
-
-
-# What is stored and found
 
 
 def test_what_was_said_is_injected_in_a_new_session(router: Router) -> None:
     router.say("driver", "Please remember: I ride a green Moto Guzzi V7 built in 2019.")
     assert "moto guzzi" in router.stored("driver").casefold()
-    assert "green" in router.prompt("Tell me about the motorcycle that I ride.", "driver")
+    prompt = router.prompt("Tell me about the motorcycle that I ride.", "driver")
+    assert "green" in prompt
+    assert PERSONA in prompt, "beside the router's system prompt"
 
 
 def test_names_numbers_and_dates_stay_as_they_were_said(router: Router) -> None:
@@ -151,11 +134,6 @@ def test_memories_say_nothing_that_was_not_said(router: Router) -> None:
     router.product.flush("guest")
     stored = router.stored("guest").casefold()
     assert ("brotzeit" in stored, "portugal" in stored, "lisbon" in stored) == (True, False, False)
-
-
-def test_a_related_question_finds_it(router: Router) -> None:
-    router.say("cyclist", "Remember: I own a yellow Brompton folding bicycle.", "It folds in ten seconds.")
-    assert "yellow" in router.prompt("Tell me about my Brompton bicycle.", "cyclist")
 
 
 def test_of_two_statements_that_contradict_the_later_one_counts(router: Router) -> None:
@@ -174,16 +152,6 @@ def test_a_message_with_many_facts_is_stored_and_found(router: Router) -> None:
     assert [question for question, word in asked.items() if word not in router.prompt(question, "writer")] == []
 
 
-# Beside what else the router adds
-
-
-def test_a_note_goes_beside_the_routers_system_prompt(router: Router) -> None:
-    router.say("planner", "Please remember: my project is called Heron-88.", "Good, thank you.")
-    prompt = router.prompt("What is my project called?", "planner")
-    assert "Heron-88" in prompt
-    assert PERSONA in prompt
-
-
 def test_the_system_prompt_stays_where_nothing_is_known(router: Router) -> None:
     messages: Any = json.loads(router.prompt("Who are you?", "nobody"))["messages"]
     assert messages == [{"role": "system", "content": PERSONA}, {"role": "user", "content": "Who are you?"}]
@@ -199,15 +167,9 @@ def test_chat_completions_remember_over_conversations(router: Router) -> None:
     assert "foxglove" in router.prompt("What is my favourite flower?", "gardener")
 
 
-def test_a_decision_without_memory_injects_none(router: Router) -> None:
-    router.say("owner-of-mia", "My dog is called Mia, and she is a beagle.")
-    question = "What is my dog called, and what breed is she?"
-    assert "Mia" not in router.prompt(f"{WITHOUT_MEMORY} {question}", "owner-of-mia")
-    assert "Mia" in router.prompt(question, "owner-of-mia")
-
-
-def test_a_decision_with_a_high_threshold_injects_none(router: Router) -> None:
+def test_a_decision_without_memory_or_with_a_high_threshold_injects_none(router: Router) -> None:
     router.say("owner-of-oscar", "My parrot is called Oscar, and he is a macaw.")
     question = "What is my parrot called, and what kind is he?"
-    assert "Oscar" not in router.prompt(f"{STRICT} {question}", "owner-of-oscar")
+    for decision in (WITHOUT_MEMORY, STRICT):
+        assert "Oscar" not in router.prompt(f"{decision} {question}", "owner-of-oscar")
     assert "Oscar" in router.prompt(question, "owner-of-oscar")

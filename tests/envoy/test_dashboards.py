@@ -48,7 +48,11 @@ def named_metrics(text: str) -> set[str]:
 def questions_of(file: Path) -> list[str]:
     if file.suffix == ".json":
         return [target["expr"] for panel in panels_of(file) for target in panel["targets"]]
-    return [rule["expr"] for group in yaml.safe_load(file.read_text())["groups"] for rule in group["rules"]]
+    return [rule["expr"] for rule in rules_in(file)]
+
+
+def rules_in(file: Path) -> list[dict[str, Any]]:
+    return [rule for group in yaml.safe_load(file.read_text())["groups"] for rule in group["rules"]]
 
 
 @pytest.fixture(scope="module")
@@ -137,10 +141,6 @@ def test_every_rule_is_evaluated_without_an_error(busy: PrometheusServer) -> Non
         assert eventually(lambda name=name: busy.now(name))
 
 
-def rules_in(file: Path) -> list[dict[str, Any]]:
-    return [rule for group in yaml.safe_load(file.read_text())["groups"] for rule in group["rules"]]
-
-
 def test_every_alert_and_every_recorded_figure_has_a_test_in_which_it_is_seen() -> None:
     tests = yaml.safe_load((ROOT / "tests" / "data" / "alerts.test.yml").read_text())["tests"]
     fired = {one["alertname"] for test in tests for one in test["alert_rule_test"] if one["exp_alerts"]}
@@ -221,12 +221,8 @@ def test_panels_do_not_overlap_and_each_asks_something_that_prometheus_understan
         for y in range(place["y"], place["y"] + place["h"])
     ]
     assert len(cells) == len(set(cells))
-    questions = [
-        t["expr"].replace("$__rate_interval", "1m").replace("$job", ".*").replace("$instance", ".*")
-        for p in panels
-        for t in p.get("targets", [])
-    ]
-    rules = {"groups": [{"name": "d", "rules": [{"record": f"r{i}", "expr": e} for i, e in enumerate(questions)]}]}
+    asked = map(substituted, questions_of(file))
+    rules = {"groups": [{"name": "d", "rules": [{"record": f"r{i}", "expr": e} for i, e in enumerate(asked)]}]}
     (tmp_path / "rules.yml").write_text(yaml.safe_dump(rules))
     checked = promtool("check", "rules", str(tmp_path / "rules.yml"))
     assert checked.returncode == 0, checked.stdout + checked.stderr

@@ -22,13 +22,17 @@ ODD = b'{ "model" : "m",  "temperature":0.70,\t"messages":[{"content":"caf\\u00e
 OURS = b',"memory_context":{"user_id":"alice","project_id":"p"}}'
 
 
-def asking(**more: object) -> bytes:
-    return json.dumps(
-        {"model": "m", "messages": [{"role": "user", "content": "What is my cat called?"}], **more}
-    ).encode()
+def asking(user: str = "", **more: object) -> bytes:
+    """Of nobody, where no user is named."""
+    context = {"memory_context": {"user_id": user}} if user else {}
+    messages = [{"role": "user", "content": "What is my cat called?"}]
+    return json.dumps({"model": "m", "messages": messages, **context, **more}).encode()
 
 
-ALICE: dict[str, Any] = {"memory_context": {"user_id": "alice"}}
+async def in_chunks(body: bytes, size: int) -> AsyncIterator[bytes]:
+    """Its length is not announced."""
+    for start in range(0, len(body), size):
+        yield body[start : start + size]
 
 
 def memory_headers(answer: httpx.Response) -> dict[str, str]:
@@ -47,7 +51,7 @@ async def test_a_note_reaches_the_upstream_with_the_right_length_and_the_client_
 ) -> None:
     async with stack.client() as client:
         for round_ in range(3):  # on one connection: a wrong length would break the next request
-            answer = await client.post("/v1/chat/completions", content=asking(**ALICE, user="é" * round_))
+            answer = await client.post("/v1/chat/completions", content=asking("alice", padding="é" * round_))
             assert answer.status_code == 200
             assert memory_headers(answer) == {
                 "x-memory-status": "used",
@@ -64,13 +68,13 @@ async def test_an_upstream_cannot_speak_for_us(stack: FilterStack, upstream: Rec
     upstream.more_headers = {"x-memory-status": "used", "x-memory-count": "99", "x-memory-receipt": "forged"}
     try:
         assert memory_headers(await stack.chat(asking())) == {}
-        assert memory_headers(await stack.chat(asking(**ALICE)))["x-memory-count"] == "1"
+        assert memory_headers(await stack.chat(asking("alice")))["x-memory-count"] == "1"
     finally:
         upstream.more_headers = {}
 
 
 async def test_a_client_that_speaks_http_1_0_is_served(stack: FilterStack) -> None:
-    body = asking(**ALICE)
+    body = asking("alice")
     reader, writer = await asyncio.open_connection("127.0.0.1", stack.settings.port)
     writer.write(b"POST /v1/chat/completions HTTP/1.0\r\ncontent-type: application/json\r\n")
     writer.write(b"content-length: %d\r\n\r\n%s" % (len(body), body))
@@ -81,26 +85,19 @@ async def test_a_client_that_speaks_http_1_0_is_served(stack: FilterStack) -> No
     assert b"Noted." in answer
 
 
-async def test_without_identity_every_byte_passes_and_no_header_comes_back(
-    stack: FilterStack, upstream: RecordingUpstream
-) -> None:
-    answer = await stack.chat(ODD)
-    assert exact(upstream.last_chat()).body == ODD
-    assert memory_headers(answer) == {}
+async def test_without_memory_every_byte_passes_but_our_fields(stack: FilterStack, upstream: RecordingUpstream) -> None:
+    disabled = ODD[:-1] + b',"memory_config":{"enabled":false}' + OURS
+    for body, told in ((ODD, {}), (disabled, {"x-memory-status": "disabled", "x-memory-count": "0"})):
+        answer = await stack.chat(body)
+        assert exact(upstream.last_chat()).body == ODD
+        assert memory_headers(answer) == told
     assert stack.recall.asked == []
-
-
-async def test_taking_our_fields_out_leaves_every_other_byte(stack: FilterStack, upstream: RecordingUpstream) -> None:
-    disabled = b',"memory_config":{"enabled":false}' + OURS
-    answer = await stack.chat(ODD[:-1] + disabled)
-    assert exact(upstream.last_chat()).body == ODD
-    assert memory_headers(answer) == {"x-memory-status": "disabled", "x-memory-count": "0"}
 
 
 async def test_twenty_megabytes_pass_with_a_note_and_without_our_fields(
     stack: FilterStack, upstream: RecordingUpstream
 ) -> None:
-    answer = await stack.chat(asking(**ALICE, padding="x" * (20 << 20)))
+    answer = await stack.chat(asking("alice", padding="x" * (20 << 20)))
     assert memory_headers(answer)["x-memory-status"] == "used"
     received = exact(upstream.last_chat())
     assert NOTE in received.system_text()
@@ -110,7 +107,7 @@ async def test_twenty_megabytes_pass_with_a_note_and_without_our_fields(
 async def test_a_body_past_the_limit_passes_untouched_when_its_length_is_known(
     stack: FilterStack, upstream: RecordingUpstream
 ) -> None:
-    body = asking(**ALICE, padding="x" * (CHAT_BYTES_MAX + (4 << 20)))
+    body = asking("alice", padding="x" * (CHAT_BYTES_MAX + (4 << 20)))
     answer = await stack.chat(body)
     assert answer.status_code == 200
     assert memory_headers(answer) == {}
@@ -125,67 +122,48 @@ async def test_a_large_body_without_a_turn_passes_untouched_and_unlearnt_and_a_s
     """Its length is announced, and the filter does not get it; or it comes in chunks, and the filter has no time."""
     monkeypatch.setattr(large_bodies, "WAITING_MAX", 0)
     user_id = f"large-{is_announced}"
-    whose: dict[str, Any] = {"memory_context": {"user_id": user_id}}
-    body = asking(**whose, padding="x" * HEAVY_BODY_BYTES)
-
-    async def pieces() -> AsyncIterator[bytes]:
-        for start in range(0, len(body), 1 << 16):
-            yield body[start : start + (1 << 16)]
-
+    body = asking(user_id, padding="x" * HEAVY_BODY_BYTES)
     with stack.filters[0].large_bodies.work("another"):
         async with stack.client() as client:
-            answer = await client.post("/v1/chat/completions", content=body if is_announced else pieces())
+            content = body if is_announced else in_chunks(body, 1 << 16)
+            answer = await client.post("/v1/chat/completions", content=content)
         assert answer.status_code == 200
         assert memory_headers(answer) == {}
         assert upstream.last_chat().body == body
         assert stack.count("memproxy_bodies_passed_total", reason="busy") == 1
         while not stack.count("memproxy_bodies_passed_total", reason="busy_unlearnt"):
             await asyncio.sleep(0.01)
-        assert memory_headers(await stack.chat(asking(**whose)))["x-memory-status"] == "used"
+        assert memory_headers(await stack.chat(asking(user_id)))["x-memory-status"] == "used"
         [turn] = await stack.turns(user_id, until=1)
         assert turn.receipt_id == "r-1"
 
 
 async def test_large_bodies_get_their_notes_and_are_learnt_one_after_the_other(stack: FilterStack) -> None:
-    whose: dict[str, Any] = {"memory_context": {"user_id": "patient"}}
-    body = asking(**whose, padding="x" * HEAVY_BODY_BYTES)
+    body = asking("patient", padding="x" * HEAVY_BODY_BYTES)
     answers = await asyncio.gather(*(stack.chat(body) for _ in range(3)))
     assert [memory_headers(answer)["x-memory-status"] for answer in answers] == ["used"] * 3
     assert len(await stack.turns("patient", until=3)) == 3
 
 
 async def test_a_chunked_body_past_the_limit_is_refused_by_envoy(stack: FilterStack) -> None:
-    async def pieces() -> AsyncIterator[bytes]:
-        for _ in range(36):
-            yield b"x" * (1 << 20)
-
     async with stack.client() as client:
-        answer = await client.post("/v1/chat/completions", content=pieces())
+        answer = await client.post("/v1/chat/completions", content=in_chunks(b"x" * (36 << 20), 1 << 20))
         assert answer.status_code == 413
 
 
 async def test_a_chunked_body_is_edited_like_any_other(stack: FilterStack, upstream: RecordingUpstream) -> None:
-    async def pieces() -> AsyncIterator[bytes]:
-        for byte in asking(**ALICE):
-            yield bytes([byte])
-
     async with stack.client() as client:
-        answer = await client.post("/v1/chat/completions", content=pieces())
+        answer = await client.post("/v1/chat/completions", content=in_chunks(asking("alice"), 1))
         assert memory_headers(answer)["x-memory-status"] == "used"
         assert NOTE in upstream.last_chat().system_text()
 
 
 async def test_an_unchanged_body_keeps_its_framing(stack: FilterStack, upstream: RecordingUpstream) -> None:
     body = b'{"model":"m","messages":[{"role":"user","content":"Hello"}]}'
-
-    async def pieces() -> AsyncIterator[bytes]:
-        yield body[:20]
-        yield body[20:]
-
     async with stack.client() as client:
         for content, framing in (
             (body, {"content-length": str(len(body))}),
-            (pieces(), {"transfer-encoding": "chunked"}),
+            (in_chunks(body, 20), {"transfer-encoding": "chunked"}),
         ):
             await client.post("/v1/chat/completions", content=content)
             received = upstream.last_chat()

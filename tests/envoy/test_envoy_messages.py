@@ -171,30 +171,20 @@ async def test_claude_code_is_observed_without_its_own_words(stack: FilterStack,
         return {**CLAUDE_CODE, "system": [*system, CLAUDE_CODE["system"][1]], "messages": messages}
 
     server.content = [[tool_block("Read", {"file_path": "/a.py"})], [text_block("Done.")], [text_block("Yes.")]]
-    called, headers = assistant([tool_block("Read", {"file_path": "/a.py"})]), {"x-authz-user-id": "coder"}
-    answers = [
-        await post(stack, request(1, user([REMINDER, {**text_block("I write Python 3.13."), **MARK}])), **headers),
-        await post(
-            stack,
-            request(
-                2,
-                user([REMINDER, text_block("I write Python 3.13.")]),
-                called,
-                user([{"type": "tool_result", "tool_use_id": "toolu_1", "content": "x = 1", **MARK}, REMINDER]),
-            ),
-            **headers,
-        ),
-    ]
+    said, called = text_block("I write Python 3.13."), assistant([tool_block("Read", {"file_path": "/a.py"})])
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "x = 1"}
     later = request(
         3,
-        user([REMINDER, text_block("I write Python 3.13.")]),
-        called,
-        user([{"type": "tool_result", "tool_use_id": "toolu_1", "content": "x = 1"}, REMINDER]),
-        assistant([text_block("Done.")]),
+        *(user([REMINDER, said]), called, user([result, REMINDER]), assistant([text_block("Done.")])),
         {"role": "system", "content": "<total_tokens>9</total_tokens>"},
         user([{**text_block("Is it short?"), **MARK}]),
     )
-    answers.append(await post(stack, later, **headers))
+    requests = [
+        request(1, user([REMINDER, {**said, **MARK}])),
+        request(2, user([REMINDER, said]), called, user([{**result, **MARK}, REMINDER])),
+        later,
+    ]
+    answers = [await post(stack, one, **{"x-authz-user-id": "coder"}) for one in requests]
     assert [answer.headers["x-memory-status"] for answer in answers] == ["used"] * 3
     noted = {**text_block(f"{NOTE}\n\nIs it short?"), **MARK}
     assert server.last() == {**later, "messages": [*later["messages"][:-1], user([noted])]}

@@ -20,16 +20,12 @@ from upstream import recording
 from memory.model import Placement
 
 TOOL = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {}}}
-
-
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # one stack, with two filters
 
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[ResponsesServer]:
-    """After the SDK's first answers: they make it build its types, on a busy machine for seconds, and the filter shares
-    its event loop.
-    """
+    """After the SDK's first answers: they make it build its types, and the filter shares its event loop."""
     with recording(ResponsesServer()) as server, openai.OpenAI(base_url=f"{server.url}/v1", api_key="k") as client:
         server.output = [[call_item("weather")], [text_item("It rains.")]]
         assert client.responses.create(model="m", input="Hi").output
@@ -49,16 +45,8 @@ def server(running: ResponsesServer) -> ResponsesServer:
     return running
 
 
-def memory_headers(answer: httpx.Response) -> dict[str, str]:
-    return {name: value for name, value in answer.headers.items() if name.startswith("x-memory")}
-
-
 async def post(stack: FilterStack, body: bytes | dict[str, Any], **headers: str) -> httpx.Response:
     return await stack.chat(body, shape=ASKED_RESPONSES, **headers)
-
-
-def as_user(user: str) -> dict[str, str]:
-    return {"x-authz-user-id": user}
 
 
 def sdk(stack: FilterStack, user: str) -> openai.AsyncOpenAI:
@@ -71,7 +59,7 @@ async def test_a_string_gets_its_note_and_every_other_byte_stays(stack: FilterSt
     stack.recall.placement = Placement.BEFORE_LAST_USER
     body = b'{ "model":"m", "temperature":1.0e0,"input" : "caf\\u00e9?" ,"memory_context":{"user_id":"alice"}}'
     answer = await post(stack, body)
-    assert memory_headers(answer)["x-memory-status"] == "used"
+    assert answer.headers["x-memory-status"] == "used"
     noted = f'"input" : "{NOTE}\\n\\ncaf\\u00e9?"}}'.encode()
     assert server.received[-1].body == b'{ "model":"m", "temperature":1.0e0,' + noted
     assert server.received[-1].headers["content-length"] == str(len(server.received[-1].body))
@@ -79,15 +67,11 @@ async def test_a_string_gets_its_note_and_every_other_byte_stays(stack: FilterSt
 
 async def test_streamed_events_reach_the_client_byte_for_byte(stack: FilterStack, server: ResponsesServer) -> None:
     server.output = [[text_item("Grüße 你好 — " * 40)]]
-    answer = await post(stack, {"model": "m", "input": "Hi", "stream": True}, **as_user("listener"))
-    assert answer.content == b"".join(event_stream(_completed(answer.content)))
+    answer = await post(stack, {"model": "m", "input": "Hi", "stream": True}, **{"x-authz-user-id": "listener"})
+    completed = json.loads(answer.content.rstrip().rpartition(b"data: ")[2])["response"]
+    assert answer.content == b"".join(event_stream(completed))
     [turn] = await stack.turns("listener", until=1)
     assert turn.answer == "Grüße 你好 — " * 40
-
-
-def _completed(stream: bytes) -> Any:
-    last = stream.rstrip().rpartition(b"data: ")[2]
-    return json.loads(last)["response"]
 
 
 async def test_the_sdk_goes_on_from_a_response_in_the_same_session(stack: FilterStack, server: ResponsesServer) -> None:
@@ -147,16 +131,11 @@ async def test_the_answer_of_a_tool_loop_belongs_to_the_turn_that_the_user_opene
             asked = [{"type": "function_call_output", "call_id": one, "output": "rain"} for one in calls]
         assert response is not None
         assert response.output_text == "It rains."
-        await _answered(stack, user, "It rains.")
+        async with asyncio.timeout(60):  # the answer is written behind the chat, which does not wait for it
+            while [turn.answer for turn in await stack.turns(user)] != ["It rains."]:
+                await asyncio.sleep(0.02)
         [turn] = await stack.turns(user, until=1)
         assert [message.content for message in turn.messages] == ["Will it rain where I live?"]
-
-
-async def _answered(stack: FilterStack, user: str, answer: str) -> None:
-    """The answer is written behind the chat, which does not wait for it."""
-    async with asyncio.timeout(60):
-        while [turn.answer for turn in await stack.turns(user)] != [answer]:
-            await asyncio.sleep(0.02)
 
 
 async def test_clients_of_vllm_semantic_router_are_known_in_development_alone(
@@ -165,7 +144,7 @@ async def test_clients_of_vllm_semantic_router_are_known_in_development_alone(
     named = {"metadata": {"user_id": "routed"}, "user": "bob"}
     asked = {"model": "m", "input": "My cat is Miu.", **named, "auto_store": True}
     left = {name: value for name, value in asked.items() if name != "auto_store"}
-    assert memory_headers(await post(stack, asked))["x-memory-status"] == "used"
+    assert (await post(stack, asked)).headers["x-memory-status"] == "used"
     assert server.last() == {**left, "instructions": NOTE}
     [turn] = await stack.turns("routed", until=1)
     assert turn.scope.user_id == "routed"

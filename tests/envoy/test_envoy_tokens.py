@@ -8,7 +8,6 @@ import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
 import pytest
 import pytest_asyncio
 from filter_stack import NOTE, FilterStack, running_stack
@@ -176,11 +175,8 @@ async def test_keys_are_fetched_kept_over_an_outage_and_awaited_without_holding_
     keys = KeyServer()
     keys.status = 503
     with served(Starlette(routes=[Route("/keys.json", keys.answer)])) as port:
-        url = f"http://127.0.0.1:{port}/keys.json"
-        jwt, often = (
-            JwtSettings(issuer=ISSUER, audiences=(AUDIENCE,), jwks_url=url),
-            (b'cache_duration": "300s"', b'cache_duration": "1s"'),
-        )
+        jwt = JwtSettings(issuer=ISSUER, audiences=(AUDIENCE,), jwks_url=f"http://127.0.0.1:{port}/keys.json")
+        often = (b'cache_duration": "300s"', b'cache_duration": "1s"')
         async with running_stack(upstream.url, identity="jwt", jwt=jwt, rewrite=often) as stack:
             mine = bearing(OURS.token(sub="ada"))
             answer = await stack.chat(question(), **mine)
@@ -232,8 +228,7 @@ async def test_memory_calls_through_the_proxy_carry_the_verified_claims_only(ups
         payload = received["x-memory-token-claims"]
         assert payload == received["authorization"].split(".")[1]
         assert "x-authz-user-id" not in received
-        answer = await client.get("/v1/memory/stats", headers=forged | bearing("mpt_a-service-token"))
-        assert isinstance(answer, httpx.Response)
+        await client.get("/v1/memory/stats", headers=forged | bearing("mpt_a-service-token"))
         received = upstream.received[-1].headers
         assert not forged.keys() & received.keys()
         assert received["authorization"] == "Bearer mpt_a-service-token"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -44,6 +44,17 @@ QUESTION = json.dumps(
 
 
 @asynccontextmanager
+async def serving(
+    answer: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+    context: ssl.SSLContext | None = None,
+) -> AsyncIterator[int]:
+    """Its port."""
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+@asynccontextmanager
 async def https_upstream(certificate: Path) -> AsyncIterator[tuple[int, list[bytes]]]:
     """Answers 204 to everything under this certificate; its port, and the request heads that it got."""
     heads: list[bytes] = []
@@ -56,9 +67,8 @@ async def https_upstream(certificate: Path) -> AsyncIterator[tuple[int, list[byt
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, KEY)
-    server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context)
-    async with server:
-        yield server.sockets[0].getsockname()[1], heads
+    async with serving(answer, context) as port:
+        yield port, heads
 
 
 @pytest.mark.parametrize(
@@ -87,20 +97,13 @@ async def test_an_upstream_is_reached_only_when_it_proves_its_name(
             assert f"host: {host}:{port}\r\n".encode() in heads[0]
 
 
-@asynccontextmanager
-async def closing_upstream() -> AsyncIterator[int]:
-    """Answers the first request of each connection and closes it when the next one arrives: a race, always lost."""
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(ANSWER)
-        await writer.drain()
-        await reader.read(1)
-        writer.close()
-
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    async with server:
-        yield server.sockets[0].getsockname()[1]
+async def answer_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Closes the connection when its second request arrives: a race, always lost."""
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(ANSWER)
+    await writer.drain()
+    await reader.read(1)
+    writer.close()
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
@@ -116,8 +119,7 @@ async def test_a_reply_with_trailers_is_passed_on_and_recorded(kind: str) -> Non
         await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    async with server, running_stack(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}") as stack:
+    async with serving(answer) as port, running_stack(f"http://127.0.0.1:{port}") as stack:
         assert (await stack.chat(QUESTION)).content == body
         [turn] = await stack.turns("alice", until=1)
         assert (turn.status, turn.answer) == ("closed", "Miu")
@@ -129,7 +131,7 @@ async def test_with_a_connection_for_each_request_nothing_meets_the_closing(
     is_kept_alive: bool, expected: list[int]
 ) -> None:
     async with (
-        closing_upstream() as port,
+        serving(answer_once) as port,
         running_stack(f"http://127.0.0.1:{port}", upstream_keep_alive=is_kept_alive) as stack,
         stack.client() as client,
     ):
@@ -156,9 +158,7 @@ async def test_a_websocket_upgrade_passes() -> None:
         await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(echo, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    async with server, running_stack(f"http://127.0.0.1:{port}") as stack:
+    async with serving(echo) as port, running_stack(f"http://127.0.0.1:{port}") as stack:
         reader, writer = await asyncio.open_connection("127.0.0.1", stack.settings.port)
         writer.write(b"GET /v1/realtime HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n")
         head = await reader.readuntil(b"\r\n\r\n")

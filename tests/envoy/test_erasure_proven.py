@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import httpx
 import pytest
 from product import Product, eventually
+from turn_logs import sqlite_deployment
 from upstream import RecordingUpstream
 from whole_lives import assert_a_project_is_erased, erased_by_command, live, verified_by_command
 from words_left import files_with
 
 USER, OTHER = "user-who-leaves-7f3a", "user-who-stays-91cd"
 WORD, OTHER_WORD = "Pangolinquartz", "Marmotwexley"
-
-
-def rows_with(database: Path, words: list[str]) -> list[str]:
-    """Tables with rows that hold one of them, as text."""
-    found = []
-    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        for (table,) in tables:
-            rows = connection.execute(f'SELECT * FROM "{table}"').fetchall()
-            found += [table for row in rows if any(word in repr(row) for word in words)]
-    return sorted(set(found))
 
 
 @pytest.mark.slow("two lives of users, and all files of the product read")
@@ -39,7 +27,8 @@ def test_of_an_erased_user_no_byte_is_left_in_any_file_and_others_keep_everythin
     live(product, USER, WORD)
     kept = sorted(product.memories(OTHER))
     assert len(kept) >= 2
-    assert "turns" in rows_with(data / "turns.sqlite", [USER, WORD])
+    tables_with = sqlite_deployment(data).places_with
+    assert "turns" in tables_with(WORD)
     assert any(name.startswith("milvus/") for name in files_with([data], [WORD]))
 
     [files] = verified_by_command(product, USER, config, is_clean=False).values()
@@ -54,7 +43,7 @@ def test_of_an_erased_user_no_byte_is_left_in_any_file_and_others_keep_everythin
         [files] = verified_by_command(product, user, config).values()
         assert (files["place"], files["items"] > 5, files["not_searched"]) == ("files", True, [])
 
-    assert rows_with(data / "turns.sqlite", [USER, WORD]) == []
+    assert tables_with(USER) == tables_with(WORD) == []
     places = [data, product.log_file, product.ports_file]
     assert files_with(places, [USER, WORD, WORD.lower()]) == []
     metrics = httpx.get(f"http://127.0.0.1:{product.ports['metrics']}/metrics", timeout=30).text

@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -70,16 +69,6 @@ class Talk:
         self.answers.append(answer)
         self.messages.append(answer.json()["choices"][0]["message"])
         return self.messages[-1]["content"]
-
-    def receipt(self, place: int) -> dict[str, Any]:
-        url = f"{self.product.api}/v1/memory/receipts/{self.answers[place].headers['x-memory-receipt']}"
-
-        def got() -> Any:
-            found = httpx.get(url, params={"user_id": self.user}, timeout=30)
-            return found.json() if found.status_code == 200 else None
-
-        found: dict[str, Any] = eventually(got)
-        return found
 
 
 def told(product: Product, user: str) -> None:
@@ -152,15 +141,15 @@ def test_some_of_the_conversations_get_no_note_in_any_of_their_turns(held: Held)
 
 def test_receipts_say_which_arm_it_was_and_what_was_withheld(held: Held) -> None:
     for talk in held.held_out:
-        for place in range(len(talk.answers)):
-            shown = talk.receipt(place)
+        for answer in talk.answers:
+            shown = held.product.receipt(answer, talk.user)
             assert (shown["status"], shown["reason"]) == ("skipped", "held_out")
             assert (shown["signals"]["arm"], shown["signals"]["withheld"]) == ("held_out", "held_out")
             assert shown["signals"]["note_tokens"] > 0
             assert (shown["notes"], shown["injected"], shown["tokens"]) == ([], [], 0)
             assert "withheld" in [candidate["verdict"] for candidate in shown["candidates"]]
     for talk in held.noted:
-        shown = talk.receipt(0)
+        shown = held.product.receipt(talk.answers[0], talk.user)
         assert (shown["status"], shown["signals"]["arm"]) == ("used", "noted")
         assert "withheld" not in shown["signals"]
         assert shown["tokens"] == shown["signals"]["note_tokens"] > 0

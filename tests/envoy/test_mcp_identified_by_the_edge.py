@@ -140,16 +140,15 @@ async def test_with_a_token_memories_are_saved_listed_moved_and_erased(edge_prod
     )
     async with Client(bridge) as model:
         assert not (await model.call_tool("memory_save", {"content": KEPT})).is_error
-    assert KEPT in ran(product, "list", "--json").stdout
-    file = tmp_path / "ada.jsonl"
-    exported = ran(product, "export", "--output", str(file))
-    assert exported.returncode == 0, exported.stderr
-    erased = ran(product, "forget", "--all", "--yes")
-    assert erased.returncode == 0, erased.stderr
-    assert KEPT not in ran(product, "list", "--json").stdout
-    imported = ran(product, "import", str(file))
-    assert imported.returncode == 0, imported.stderr
-    assert KEPT in ran(product, "list", "--json").stdout
+    file = str(tmp_path / "ada.jsonl")
+    for words, is_kept in (
+        (("export", "--output", file), True),
+        (("forget", "--all", "--yes"), False),
+        (("import", file), True),
+    ):
+        done = ran(product, *words)
+        assert done.returncode == 0, done.stderr
+        assert (KEPT in ran(product, "list", "--json").stdout) is is_kept
 
 
 def test_without_a_token_the_message_says_how_to_identify(edge_product: Edge) -> None:

@@ -42,11 +42,6 @@ def remembered(product: Product, user: str, *contents: str) -> list[str]:
     return [ids[content] for content in contents]
 
 
-def forgotten(product: Product, user: str, memory_id: str) -> None:
-    answer = httpx.delete(f"{product.api}/v1/memory/{memory_id}", params={"user_id": user}, timeout=30)
-    assert answer.status_code == 200, answer.text
-
-
 def asked(
     product: Product, user: str, messages: Messages, config: dict[str, Any] | None = None, **headers: str
 ) -> httpx.Response:
@@ -100,7 +95,8 @@ def test_a_deleted_memory_is_in_no_later_request_of_a_conversation_that_had_it(
     assert any("aquarium" in note for note in notes_of(sent(shared_product, upstream, user, messages)))
     messages += [heard("Noted."), said("And where was my violin made?")]
     assert any("aquarium" in note for note in notes_of(sent(shared_product, upstream, user, messages)))
-    forgotten(shared_product, user, key_id)
+    forgotten = httpx.delete(f"{shared_product.api}/v1/memory/{key_id}", params={"user_id": user}, timeout=30)
+    assert forgotten.status_code == 200, forgotten.text
     for follow in ("Tell me again: where do I keep the key of my safe?", "Where is my violin from, and the key?"):
         messages += [heard("Noted."), said(follow)]
         later = sent(shared_product, upstream, user, messages)
@@ -112,12 +108,8 @@ def test_a_deleted_memory_is_in_no_later_request_of_a_conversation_that_had_it(
 def test_what_an_edited_turn_said_is_gone_and_back_with_its_branch(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:
-    user, opening, cat, dog = (
-        "writer of other beginnings",
-        "Hello, I am new here.",
-        "My cat is called Mochi.",
-        "My dog is called Rex.",
-    )
+    user, opening = "writer of other beginnings", "Hello, I am new here."
+    cat, dog = "My cat is called Mochi.", "My dog is called Rex."
     upstream.answer = "Hi."
 
     def ask(*messages: str) -> httpx.Response:

@@ -10,8 +10,6 @@ from upstream import RecordingUpstream
 
 FACT = "My kayak is stored at the boathouse in Dorset."
 QUESTION = "Where is my kayak stored?"
-
-
 LAUNCH, WHEN, MORE = "The kestrel launch is on Friday the 13th.", "When is the kestrel launch?", "And where is it?"
 PROJECT = "project of the whole product"
 
@@ -48,9 +46,8 @@ def test_a_header_switches_memory_off_for_one_request(shared_product: Product, u
     product = shared_product
     product.chat(FACT, "header-off", session_id="s1")
     product.flush("header-off")
-    off = product.chat(
-        QUESTION + " My sister is called Ida.", "header-off", session_id="s2", headers={"X-Memory": "Off"}
-    )
+    said = f"{QUESTION} My sister is called Ida."
+    off = product.chat(said, "header-off", session_id="s2", headers={"X-Memory": "Off"})
     assert off.headers["x-memory-status"] == "disabled"
     last = upstream.last_chat()
     assert "x-memory" not in last.headers
@@ -100,14 +97,13 @@ def chat_in_project(product: Product, user: str, *said: str) -> httpx.Response:
 def is_told(product: Product, upstream: RecordingUpstream, user: str, *said: str) -> bool:
     """Whether the model got to read what is shared."""
     assert in_time(lambda: chat_in_project(product, user, *said)).status_code == 200
-    return "Friday the 13th" in upstream.last_chat().body.decode()
+    return "Friday the 13th" in sent(upstream)
 
 
 def test_members_who_accepted_are_told_others_are_not_and_a_removed_member_is_not_any_more(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:
-    product = shared_product
-    project = f"/projects/{PROJECT.replace(' ', '%20')}"
+    product, project = shared_product, f"/projects/{PROJECT.replace(' ', '%20')}"
     call(product, "olga", "POST", "/projects", {"project_id": PROJECT})
     for user, role in (("edith", "editor"), ("vic", "viewer")):
         let_in(product, "olga", project, user, role)
@@ -115,16 +111,14 @@ def test_members_who_accepted_are_told_others_are_not_and_a_removed_member_is_no
     [memory_id] = call(product, "edith", "POST", "", {"memories": [shared]})["ids"]
     for user in ("olga", "edith", "vic"):
         assert is_told(product, upstream, user, WHEN), user
-    assert "said by a project member" in upstream.last_chat().body.decode()
+    assert "said by a project member" in sent(upstream)
     assert is_told(product, upstream, "vic", WHEN, MORE), "put back"
     for user in ("xena", "Vic", "vic%20", "project/vic", "edith2"):
         assert not is_told(product, upstream, user, WHEN), user
     assert call(product, "vic", "POST", "/search", {"query": WHEN, "project_id": PROJECT})["memories"]
     call(product, "olga", "DELETE", f"{project}/members/vic")
     assert call(product, "vic", "POST", "/search", {"query": WHEN, "project_id": PROJECT})["memories"] == []
-    eventually(
-        lambda: not is_told(product, upstream, "vic", WHEN)
-    )  # a filter goes by a role that it has read for a while
+    eventually(lambda: not is_told(product, upstream, "vic", WHEN))  # roles that a filter has read count for a while
     for said in ((WHEN, MORE), (WHEN,), (WHEN, MORE, WHEN)):
         assert not is_told(product, upstream, "vic", *said)
     call(product, "edith", "PATCH", f"/{memory_id}", {"visibility": "public"})
@@ -144,21 +138,19 @@ def test_what_is_said_in_a_chat_of_a_shared_project_stays_private_until_it_is_sh
     product = shared_product
     call(product, "ute", "POST", "/projects", {"project_id": "sharing"})
     let_in(product, "ute", "/projects/sharing", "uwe", "viewer")
-    said = "My kayak is stored at the boathouse in Dorset."
-    product.ask(said, "ute", project_id="sharing", session_id="s1")
+    product.ask(FACT, "ute", project_id="sharing", session_id="s1")
     product.flush("ute")
     [memory] = [one for one in call(product, "ute", "GET", "")["memories"] if "Dorset" in one["content"]]
 
     def told(user: str) -> bool:
         product.ask("Where is the kayak stored?", user, project_id="sharing")
-        return "Dorset" in upstream.last_chat().body.decode()
+        return "Dorset" in sent(upstream)
 
     assert (told("ute"), told("uwe")) == (True, False)
     shared = call(product, "ute", "PATCH", f"/{memory['id']}", {"visibility": "members", "project_id": "sharing"})
     assert (told("ute"), told("uwe")) == (True, True)
     seen = call(product, "uwe", "GET", f"/{shared['id']}")
     assert (seen["user_id"], seen["evidence"], seen["session_id"]) == ("ute", [], None)
-    assert call(product, "ute", "GET", f"/{shared['id']}")["evidence"]
-    turn = call(product, "ute", "GET", f"/{shared['id']}")["evidence"][0]["turn_id"]
-    call(product, "ute", "DELETE", f"/turns/{turn}")
+    evidence, *_ = call(product, "ute", "GET", f"/{shared['id']}")["evidence"]
+    call(product, "ute", "DELETE", f"/turns/{evidence['turn_id']}")
     assert (told("ute"), told("uwe")) == (False, False)

@@ -55,6 +55,8 @@ def test_the_proxy_refuses_a_forged_change_and_serves_the_operator_s_calls(share
     forged = httpx.delete(f"{url}?user_id=forged", headers=headers | {"origin": "http://localhost:3000"})
     assert (forged.status_code, forged.json()["error"]["code"]) == (403, "forbidden")
     assert httpx.delete(f"{url}?user_id=forged", headers=headers).status_code == 200
+    other_call = httpx.get(f"{url}/mcp/history", headers=headers, timeout=30)
+    assert other_call.status_code == 404, "the names of other calls stay theirs"
     parts = httpx.get(f"{url}/operator/health").json()["parts"]
     assert {one["part"]: one["ok"] for one in parts} == dict.fromkeys(
         ("store", "turn_log", "embedder", "learning", "envoy", "filter", "worker", "upstream"), True
@@ -79,13 +81,7 @@ async def test_what_a_tool_saves_a_chat_is_told_and_what_it_deletes_is_gone(
         assert b"Old Barnaby" not in upstream.last_chat().body
 
 
-async def test_the_names_of_other_calls_stay_theirs(shared_product: Product) -> None:
-    answer = httpx.get(f"{shared_product.url}/v1/memory/mcp/history", headers={"x-authz-user-id": "ann"}, timeout=30)
-    assert answer.status_code == 404
-
-
 # An agent asks who the user is, and gets what chats have told: with the packaged models
-
 
 TOLD = (
     "My name is Ezra Holt.",

@@ -44,8 +44,6 @@ ADVICE = {
 
 WITHOUT_AT_MOST = 0.73  # reached: 0.70
 WITH_AT_LEAST = 0.84  # reached: 0.87
-
-
 STATED = ("I keep my passport in the blue drawer.", "My sister Ines plays the cello.", "I am allergic to walnuts.")
 WHERE = "Where do I keep my passport?"
 
@@ -65,19 +63,21 @@ def covered(product: Product, upstream: RecordingUpstream, user_id: str, **confi
     return mean(shares)
 
 
-def profile(product: Product, user_id: str, method: str = "GET", **more: Any) -> httpx.Response:
+def call(product: Product, user_id: str, method: str, path: str, **more: Any) -> httpx.Response:
     """Under the proxy's own port."""
     headers = {"x-authz-user-id": user_id}
-    return httpx.request(method, f"{product.url}/v1/memory/profile", headers=headers, timeout=30, **more)
+    return httpx.request(method, f"{product.url}/v1/memory/{path}", headers=headers, timeout=30, **more)
+
+
+def profile(product: Product, user_id: str, method: str = "GET", **more: Any) -> httpx.Response:
+    return call(product, user_id, method, "profile", **more)
 
 
 @pytest.mark.soak("judges shares of what a model finds near")
 def test_requests_for_advice_gain_by_a_profile(shared_product: Product, upstream: RecordingUpstream) -> None:
     teach(shared_product, "advised")
-    without = covered(shared_product, upstream, "advised", profile=False)
-    gained = covered(shared_product, upstream, "advised", profile=True)
-    assert without <= WITHOUT_AT_MOST
-    assert gained >= WITH_AT_LEAST
+    assert covered(shared_product, upstream, "advised", profile=False) <= WITHOUT_AT_MOST
+    assert covered(shared_product, upstream, "advised", profile=True) >= WITH_AT_LEAST
 
 
 def test_it_is_shown_pinned_and_switched_off_and_the_next_chat_follows(
@@ -154,11 +154,7 @@ IN_MAY, IN_MARCH = f"{LAST_YEAR}-05-12T10:00:00Z", f"{LAST_YEAR}-03-20T10:00:00Z
 
 
 def api(product: Product, user_id: str, method: str, path: str, **more: Any) -> httpx.Response:
-    """Under the proxy's own port."""
-    headers = {"x-authz-user-id": user_id}
-    answer = httpx.request(method, f"{product.url}/v1/memory/{path}", headers=headers, timeout=30, **more)
-    answer.raise_for_status()
-    return answer
+    return call(product, user_id, method, path, **more).raise_for_status()
 
 
 def tell(product: Product, user_id: str, session_id: str, statements: tuple[str, ...], at: str) -> None:
@@ -170,10 +166,6 @@ def tell(product: Product, user_id: str, session_id: str, statements: tuple[str,
     ]
     body = {"session_id": session_id, "at": at, "messages": messages}
     api(product, user_id, "POST", "turns", json=body)
-    end(product, user_id, session_id)
-
-
-def end(product: Product, user_id: str, session_id: str) -> None:
     product.flush(user_id)
     assert api(product, user_id, "POST", f"sessions/{session_id}/end").status_code == 202
 

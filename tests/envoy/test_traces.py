@@ -20,17 +20,6 @@ PARENT = "b7ad6b7169203331"
 CLIENT_PARTS = ("memory.inject", "memory.recall", "recall.embed", "memory.observe", "turn.open", "turn.close")
 
 
-@pytest.fixture
-def product(shared_product: Product) -> Product:
-    """All of its parts send spans to the collector."""
-    return shared_product
-
-
-@pytest.fixture
-def collector(trace_collector: TraceCollector) -> TraceCollector:
-    return trace_collector
-
-
 def chat(product: Product, text: str, *, traceparent: str = "", stream: bool = False) -> httpx.Response:
     return httpx.post(
         f"{product.url}/v1/chat/completions?words={MARKER}",
@@ -62,25 +51,25 @@ def whole_trace(collector: TraceCollector, trace_id: str, *, names: tuple[str, .
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole answer", "streamed answer"])
 def test_client_envoy_and_filter_are_one_trace_with_right_parents(
-    product: Product, collector: TraceCollector, upstream: RecordingUpstream, stream: bool
+    shared_product: Product, trace_collector: TraceCollector, upstream: RecordingUpstream, stream: bool
 ) -> None:
     tried: list[str] = []
 
     def ask() -> httpx.Response:
         tried.append(uuid.uuid4().hex)
-        return chat(product, f"I love {MARKER} tea.", traceparent=f"00-{tried[-1]}-{PARENT}-01", stream=stream)
+        return chat(shared_product, f"I love {MARKER} tea.", traceparent=f"00-{tried[-1]}-{PARENT}-01", stream=stream)
 
     answer = in_time(ask)
     assert answer.status_code == 200
     trace = tried[-1]
-    spans = whole_trace(collector, trace, names=("ingress", *CLIENT_PARTS))
+    spans = whole_trace(trace_collector, trace, names=("ingress", *CLIENT_PARTS))
     ingress, inject, observe = (spans[name] for name in ("ingress", "memory.inject", "memory.observe"))
     assert ingress.service == "memproxy-envoy"
     assert ingress.parent_id == PARENT
 
     def both_calls() -> dict[str, CollectedSpan] | None:
         """Envoy's spans of its calls to the filter, which it may export after the others."""
-        found = {span.span_id: span for span in collector.trace(trace) if span.parent_id == ingress.span_id}
+        found = {span.span_id: span for span in trace_collector.trace(trace) if span.parent_id == ingress.span_id}
         return found if {inject.parent_id, observe.parent_id} <= found.keys() else None
 
     calls = eventually(both_calls)
@@ -100,51 +89,51 @@ def test_client_envoy_and_filter_are_one_trace_with_right_parents(
     assert [one for one in spans.values() if one.ended < one.began] == []
 
 
-def test_the_window_of_a_turn_links_to_its_opening(product: Product, collector: TraceCollector) -> None:
+def test_the_window_of_a_turn_links_to_its_opening(shared_product: Product, trace_collector: TraceCollector) -> None:
     trace = uuid.uuid4().hex
-    chat(product, f"My parrot is called {MARKER}.", traceparent=f"00-{trace}-{PARENT}-01")
-    assert product.flush(USER)["pending"] == 0
-    opening = whole_trace(collector, trace, names=("turn.open",))["turn.open"]
+    chat(shared_product, f"My parrot is called {MARKER}.", traceparent=f"00-{trace}-{PARENT}-01")
+    assert shared_product.flush(USER)["pending"] == 0
+    opening = whole_trace(trace_collector, trace, names=("turn.open",))["turn.open"]
 
     def window() -> list[CollectedSpan]:
-        return [span for span in collector.spans() if (trace, opening.span_id) in span.links]
+        return [span for span in trace_collector.spans() if (trace, opening.span_id) in span.links]
 
     (learnt,) = eventually(window)
     assert (learnt.service, learnt.name, learnt.attribute("outcome")) == ("memproxy-worker", "memory.learn", "learnt")
-    steps = {span.name for span in collector.trace(learnt.trace_id) if span.parent_id == learnt.span_id}
+    steps = {span.name for span in trace_collector.trace(learnt.trace_id) if span.parent_id == learnt.span_id}
     assert steps == {"learn.read", "learn.apply"}
 
 
 def test_without_a_client_s_trace_envoy_begins_one_and_the_record_names_it(
-    product: Product, collector: TraceCollector
+    shared_product: Product, trace_collector: TraceCollector
 ) -> None:
-    known = {span.trace_id for span in collector.spans()}
-    chat(product, f"I moved to {MARKER} street.")
+    known = {span.trace_id for span in trace_collector.spans()}
+    chat(shared_product, f"I moved to {MARKER} street.")
 
     def recorded() -> list[str]:
-        page = httpx.get(f"{product.api}/v1/memory/messages", params={"user_id": USER}, timeout=30).json()
+        page = httpx.get(f"{shared_product.api}/v1/memory/messages", params={"user_id": USER}, timeout=30).json()
         return [one["trace_id"] for one in page["messages"] if "street" in one["content"]]
 
     (trace,) = set(eventually(recorded))
     assert trace not in known
-    spans = whole_trace(collector, trace, names=("ingress", "memory.observe", "memory.recall"))
+    spans = whole_trace(trace_collector, trace, names=("ingress", "memory.observe", "memory.recall"))
     assert spans["ingress"].parent_id == ""
 
 
-def test_a_client_that_wants_no_trace_gets_none(product: Product, collector: TraceCollector) -> None:
+def test_a_client_that_wants_no_trace_gets_none(shared_product: Product, trace_collector: TraceCollector) -> None:
     quiet, loud = uuid.uuid4().hex, uuid.uuid4().hex
-    chat(product, "What do I like?", traceparent=f"00-{quiet}-{PARENT}-00")
-    chat(product, "What do I like?", traceparent=f"00-{loud}-{PARENT}-01")
-    whole_trace(collector, loud, names=("ingress", *CLIENT_PARTS))
-    assert collector.trace(quiet) == []
+    chat(shared_product, "What do I like?", traceparent=f"00-{quiet}-{PARENT}-00")
+    chat(shared_product, "What do I like?", traceparent=f"00-{loud}-{PARENT}-01")
+    whole_trace(trace_collector, loud, names=("ingress", *CLIENT_PARTS))
+    assert trace_collector.trace(quiet) == []
 
 
 @pytest.mark.parametrize("port", ["proxy", "API"])
 def test_a_call_of_the_api_continues_its_trace_and_shows_its_steps(
-    product: Product, collector: TraceCollector, port: str
+    shared_product: Product, trace_collector: TraceCollector, port: str
 ) -> None:
     trace = uuid.uuid4().hex
-    base = product.url if port == "proxy" else product.api
+    base = shared_product.url if port == "proxy" else shared_product.api
     answer = httpx.post(
         f"{base}/v1/memory/search?user_id={USER}",
         json={"query": f"What about {MARKER}?"},
@@ -153,7 +142,7 @@ def test_a_call_of_the_api_continues_its_trace_and_shows_its_steps(
     )
     assert answer.status_code == 200, answer.text
     steps = ("POST /v1/memory/search", "memory.recall", "recall.embed")
-    spans = whole_trace(collector, trace, names=steps if port == "API" else ("ingress", *steps))
+    spans = whole_trace(trace_collector, trace, names=steps if port == "API" else ("ingress", *steps))
     served = spans["POST /v1/memory/search"]
     assert (served.service, served.kind) == ("memproxy-api", Span.SPAN_KIND_SERVER)
     assert served.attributes == {
@@ -164,51 +153,57 @@ def test_a_call_of_the_api_continues_its_trace_and_shows_its_steps(
     if port == "API":
         assert served.parent_id == PARENT
     else:
-        envoy = {span.span_id for span in collector.trace(trace) if span.service == "memproxy-envoy"}
+        envoy = {span.span_id for span in trace_collector.trace(trace) if span.service == "memproxy-envoy"}
         assert served.parent_id in envoy
     assert spans["memory.recall"].parent_id == served.span_id
     assert spans["recall.embed"].parent_id == spans["memory.recall"].span_id
 
 
-def test_a_tool_s_search_over_mcp_is_inside_the_span_of_its_call(product: Product, collector: TraceCollector) -> None:
+def test_a_tool_s_search_over_mcp_is_inside_the_span_of_its_call(
+    shared_product: Product, trace_collector: TraceCollector
+) -> None:
     trace = uuid.uuid4().hex
     tool = {"name": "memory_search", "arguments": {"query": f"What about {MARKER}?"}}
     answer = httpx.post(
-        f"{product.api}/mcp?user_id={USER}",
+        f"{shared_product.api}/mcp?user_id={USER}",
         json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool},
         headers={"traceparent": f"00-{trace}-{PARENT}-01", "accept": "application/json, text/event-stream"},
         timeout=60,
     )
     assert answer.status_code == 200, answer.text
-    spans = whole_trace(collector, trace, names=("POST /mcp", "memory.recall"))
+    spans = whole_trace(trace_collector, trace, names=("POST /mcp", "memory.recall"))
     assert spans["POST /mcp"].attributes["http.route"] == "/mcp"
     assert spans["POST /mcp"].parent_id == PARENT
     assert spans["memory.recall"].parent_id == spans["POST /mcp"].span_id
 
 
-def test_ids_and_unknown_paths_of_calls_are_in_no_span(product: Product, collector: TraceCollector) -> None:
+def test_ids_and_unknown_paths_of_calls_are_in_no_span(
+    shared_product: Product, trace_collector: TraceCollector
+) -> None:
     trace = uuid.uuid4().hex
     for path in (f"/v1/memory/{MARKER}", f"/v1/{MARKER}/{MARKER}"):
         httpx.get(
-            f"{product.api}{path}",
+            f"{shared_product.api}{path}",
             params={"user_id": USER},
             headers={"traceparent": f"00-{trace}-{PARENT}-01"},
             timeout=30,
         )
-    spans = whole_trace(collector, trace, names=("GET unmatched",))
+    spans = whole_trace(trace_collector, trace, names=("GET unmatched",))
     assert "http.route" not in spans["GET unmatched"].attributes
-    eventually(lambda: len(collector.trace(trace)) == 2)
-    assert MARKER not in "".join(f"{span.name}{span.attributes}" for span in collector.trace(trace))
+    eventually(lambda: len(trace_collector.trace(trace)) == 2)
+    assert MARKER not in "".join(f"{span.name}{span.attributes}" for span in trace_collector.trace(trace))
 
 
-def test_nothing_exported_holds_words_names_or_addresses(product: Product, collector: TraceCollector) -> None:
+def test_nothing_exported_holds_words_names_or_addresses(
+    shared_product: Product, trace_collector: TraceCollector
+) -> None:
     """After all chats above, each of which named the user and the marker in several places."""
     trace = uuid.uuid4().hex
-    chat(product, f"What do I say of {MARKER}?", traceparent=f"00-{trace}-{PARENT}-01")
-    whole_trace(collector, trace, names=("ingress", *CLIENT_PARTS))
-    exported = b"".join(collector.received)
+    chat(shared_product, f"What do I say of {MARKER}?", traceparent=f"00-{trace}-{PARENT}-01")
+    whole_trace(trace_collector, trace, names=("ingress", *CLIENT_PARTS))
+    exported = b"".join(trace_collector.received)
     assert [word for word in (USER, MARKER, "parrot", "127.0.0.1", "user_id=") if word.encode() in exported] == []
-    values = {key for span in collector.spans() for key in span.attributes if key.startswith("memproxy.")}
+    values = {key for span in trace_collector.spans() for key in span.attributes if key.startswith("memproxy.")}
     assert values >= {"memproxy.status", "memproxy.receipt_id"}
 
 

@@ -1,4 +1,4 @@
-"""The request side as a transcript: events in, commands out."""
+"""The request side as a transcript: events in, commands out, and the turn that is opened beside recall."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from extproc.edge_trust import EdgeTrust
-from extproc.identity import IdentityMode, RefusalReason
+from extproc.exchange import OpenTurn, TurnSeed, opened_turn
+from extproc.identity import Headers, IdentityMode, RefusalReason
 from extproc.inject import (
+    Command,
     CountPassed,
     CountRefused,
     CountRequest,
@@ -24,13 +26,15 @@ from extproc.inject import (
     RequestHeaders,
     ResponseInfo,
 )
-from memory.model import CHAT_BYTES_MAX, HEAVY_BODY_BYTES, Note, Placement, RecallStatus, Scope
+from extproc.observe import Observation
+from memory.model import CHAT_BYTES_MAX, HEAVY_BODY_BYTES, ChainLink, Note, Placement, RecallStatus, Scope
 from memory.recall.signals.upstream import UpstreamSignals
 from memory.recall.stages import RecallOutcome
 
 ASK: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "What is my cat called?"}]}
 ALICE = ("x-authz-user-id", b"alice")
 NOTHING = Recalled(RecallOutcome(RecallStatus.EMPTY, "nothing"))
+WANTED, PASSED = Proceed(wants_body=True), Proceed(wants_body=False)
 
 
 def headers(
@@ -43,14 +47,26 @@ def injection_of(mode: IdentityMode = IdentityMode.DEVELOPMENT) -> Injection:
     return Injection(EdgeTrust(mode))
 
 
-def awaiting_body(*more: tuple[str, bytes], path: bytes = b"/v1/chat/completions") -> Injection:
+def awaiting_body(*more: tuple[str, bytes]) -> Injection:
     injection = injection_of()
-    assert injection.on(RequestHeaders(headers(*more, path=path))) == [Proceed(wants_body=True)]
+    assert injection.on(RequestHeaders(headers(*more))) == [WANTED]
     return injection
 
 
 def body_of(**more: object) -> bytes:
     return json.dumps({**ASK, **more}).encode()
+
+
+def recall_for(injection: Injection, **more: object) -> RecallMemories:
+    [recall] = injection.on(RequestBody(body_of(**more), 5.0))
+    assert isinstance(recall, RecallMemories)
+    return recall
+
+
+def finished(injection: Injection, recalled: Recalled = NOTHING) -> Finish:
+    [finish] = injection.on(recalled)
+    assert isinstance(finish, Finish)
+    return finish
 
 
 def without_fields(body: bytes | None) -> Any:
@@ -61,14 +77,11 @@ def without_fields(body: bytes | None) -> Any:
 
 def test_a_question_is_recalled_and_leaves_with_the_note_and_without_our_fields() -> None:
     injection = awaiting_body()
-    [recall] = injection.on(RequestBody(body_of(memory_context={"user_id": "alice", "project_id": "p"})))
-    assert isinstance(recall, RecallMemories)
+    recall = recall_for(injection, memory_context={"user_id": "alice", "project_id": "p"})
     assert recall.scope == Scope("alice", "p")
     assert recall.request.conversation is not None
-    [finish] = injection.on(
-        Recalled(RecallOutcome(RecallStatus.USED, "found", 1, "r1", (Note("The cat is called Miu."),)))
-    )
-    assert isinstance(finish, Finish)
+    found = RecallOutcome(RecallStatus.USED, "found", 1, "r1", (Note("The cat is called Miu."),))
+    finish = finished(injection, Recalled(found))
     assert finish.receipt == ResponseInfo(RecallStatus.USED, 1, "r1", Placement.SYSTEM)
     sent = without_fields(finish.body)
     assert sent["messages"][-1] == ASK["messages"][0]
@@ -96,9 +109,8 @@ def test_a_receipt_says_where_a_template_might_refuse_the_note(
     messages: list[dict[str, str]], notes: tuple[Note, ...], placement: Placement | None
 ) -> None:
     injection = awaiting_body(ALICE)
-    injection.on(RequestBody(body_of(messages=messages)))
-    [finish] = injection.on(Recalled(RecallOutcome(RecallStatus.USED, "found", 1, "r1", notes)))
-    assert isinstance(finish, Finish)
+    recall_for(injection, messages=messages)
+    finish = finished(injection, Recalled(RecallOutcome(RecallStatus.USED, "found", 1, "r1", notes)))
     assert finish.receipt == ResponseInfo(RecallStatus.USED, 1, "r1", placement)
 
 
@@ -106,15 +118,7 @@ def test_what_filters_ahead_say_goes_to_recall() -> None:
     injection = injection_of()
     said = {"memory.signals": {"intent": "search"}, "other": {"intent": "skip"}}
     injection.on(RequestHeaders(headers(ALICE, ("x-memory-intent", b"tool")), metadata=said))
-    [recall] = injection.on(RequestBody(body_of()))
-    assert isinstance(recall, RecallMemories)
-    assert recall.upstream == UpstreamSignals("search", "memory.signals:intent")
-
-
-def test_who_only_sends_the_header_and_has_no_note_keeps_every_byte() -> None:
-    injection = awaiting_body(ALICE)
-    injection.on(RequestBody(body_of(temperature=0.70)))
-    assert injection.on(NOTHING) == [Finish(None, ResponseInfo(RecallStatus.EMPTY))]
+    assert recall_for(injection).upstream == UpstreamSignals("search", "memory.signals:intent")
 
 
 @pytest.mark.parametrize(
@@ -125,65 +129,59 @@ def test_who_only_sends_the_header_and_has_no_note_keeps_every_byte() -> None:
         ({"memory_context": {"user_id": "alice"}, "memory_config": {"enabled": False}}, "disabled"),
         ({"memory_context": {"user_id": "alice"}, "memory_config": {"enabled": "yes"}}, "not_understood"),
         ({"memory_context": {"user_id": "alice"}, "auto_store": "no"}, "not_understood"),
+        *(
+            ({"memory_context": {"user_id": "alice"}, "messages": messages}, "no_conversation")
+            for messages in (None, [], "hello", [1], {"role": "user"})  # the upstream's to judge
+        ),
     ],
 )
 def test_our_fields_are_stripped_even_where_memory_does_nothing(fields: dict[str, object], reason: str) -> None:
-    count, finish = awaiting_body().on(RequestBody(body_of(**fields)))
+    *_, count, finish = awaiting_body().on(RequestBody(body_of(**fields)))
     assert count == CountRequest(RecallStatus.DISABLED, reason)
     assert isinstance(finish, Finish)
     assert finish.receipt == ResponseInfo(RecallStatus.DISABLED)
-    assert without_fields(finish.body) == ASK
-
-
-@pytest.mark.parametrize("body", [b"hello", b"[]", b"\xff\xfe"])
-def test_a_body_that_is_not_what_it_claims_passes_untouched_and_is_counted(body: bytes) -> None:
-    passed, finish = awaiting_body(ALICE).on(RequestBody(body))
-    assert isinstance(passed, CountPassed)
-    assert finish == Finish(None, None)
-
-
-def test_a_refused_identity_without_our_fields_passes_byte_for_byte() -> None:
-    injection = awaiting_body(("x-authz-user-id", b"\xff"))
-    assert injection.on(RequestBody(body_of())) == [CountRefused(RefusalReason.INVALID_HEADER), Finish(None, None)]
-
-
-@pytest.mark.parametrize("named", [{"user": " alice"}, {"user": ""}, {"user": 7}, {"metadata": ["user_id"]}])
-def test_a_field_that_holds_no_id_names_nobody(named: dict[str, object]) -> None:
-    assert awaiting_body().on(RequestBody(body_of(**named))) == [Finish(None, None)]
+    assert without_fields(finish.body) == {"model": "m", "messages": fields.get("messages", ASK["messages"])}
 
 
 @pytest.mark.parametrize(
-    ("more", "reason"),
+    ("more", "body", "counted"),
     [
-        (("content-length", str(CHAT_BYTES_MAX + 1).encode()), "too_large"),
-        (("content-length", b"9" * 30), "too_large"),
-        (("content-encoding", b"gzip"), "content_encoding"),
+        (ALICE, b"hello", [CountPassed("not_json")]),
+        (ALICE, b"[]", [CountPassed("not_an_object")]),
+        (ALICE, b"\xff\xfe", [CountPassed("not_utf8")]),
+        (("x-authz-user-id", b"\xff"), body_of(), [CountRefused(RefusalReason.INVALID_HEADER)]),
+        (("x", b""), body_of(user=" alice"), []),
+        (("x", b""), body_of(user=""), []),
+        (("x", b""), body_of(user=7), []),
+        (("x", b""), body_of(metadata=["user_id"]), []),
     ],
 )
-def test_a_body_that_we_could_not_read_anyway_is_not_asked_for(more: tuple[str, bytes], reason: str) -> None:
-    injection = injection_of()
-    assert injection.on(RequestHeaders(headers(ALICE, more))) == [CountPassed(reason), Proceed(wants_body=False)]
+def test_what_is_no_chat_or_names_nobody_passes_byte_for_byte(
+    more: tuple[str, bytes], body: bytes, counted: list[Command]
+) -> None:
+    assert awaiting_body(more).on(RequestBody(body)) == [*counted, Finish(None, None)]
 
 
 @pytest.mark.parametrize(
-    "more", [("content-length", str(CHAT_BYTES_MAX).encode()), ("content-encoding", b"Identity"), ("x", b"\xff")]
-)
-def test_a_body_at_the_limit_is_read_whatever_the_query(more: tuple[str, bytes]) -> None:
-    awaiting_body(ALICE, more, path=b"/v1/chat/completions?api-version=1")
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "is_end"),
+    ("sent", "is_end", "commands"),
     [
-        (b"GET", b"/v1/chat/completions", False),
-        (b"POST", b"/v1/rerank", False),
-        (b"POST", b"/v1/chat/complet", False),
-        (b"POST", b"/v1/chat/completions", True),  # without a body
+        (headers(ALICE, ("content-length", b"%d" % CHAT_BYTES_MAX)), False, [WANTED]),
+        (headers(ALICE, ("content-length", b"%d" % (CHAT_BYTES_MAX + 1))), False, [CountPassed("too_large"), PASSED]),
+        (headers(ALICE, ("content-length", b"9" * 30)), False, [CountPassed("too_large"), PASSED]),
+        (headers(ALICE, ("content-encoding", b"gzip")), False, [CountPassed("content_encoding"), PASSED]),
+        (headers(ALICE, ("content-encoding", b"Identity")), False, [WANTED]),
+        (headers(ALICE, ("x", b"\xff")), False, [WANTED]),
+        (headers(path=b"/v1/chat/completions?api-version=1"), False, [WANTED]),
+        (headers(method=b"GET"), False, [PASSED]),
+        (headers(path=b"/v1/rerank"), False, [PASSED]),
+        (headers(path=b"/v1/chat/complet"), False, [PASSED]),
+        (headers(), True, [PASSED]),  # without a body
     ],
 )
-def test_what_we_do_not_understand_proceeds_without_us(method: bytes, path: bytes, *, is_end: bool) -> None:
-    request = RequestHeaders(headers(method=method, path=path), is_end=is_end)
-    assert injection_of().on(request) == [Proceed(wants_body=False)]
+def test_a_body_is_asked_for_where_it_is_a_chat_that_we_could_read(
+    sent: Headers, commands: list[Command], *, is_end: bool
+) -> None:
+    assert injection_of().on(RequestHeaders(sent, is_end=is_end)) == commands
 
 
 def test_only_large_bodies_are_heavy() -> None:
@@ -210,25 +208,81 @@ def test_a_claim_that_nobody_vouches_for_is_no_contradiction(more: tuple[tuple[s
     assert Reject() not in injection.on(RequestBody(body_of(memory_context={"user_id": user})))
 
 
-@pytest.mark.parametrize("messages", [None, [], "hello", [1], {"role": "user"}])
-def test_messages_of_the_wrong_type_are_the_upstreams_to_judge_and_only_stripped(messages: object) -> None:
-    *_, finish = awaiting_body().on(RequestBody(body_of(messages=messages, memory_context={"user_id": "alice"})))
-    assert isinstance(finish, Finish)
-    assert without_fields(finish.body) == {"model": "m", "messages": messages}
-
-
-@pytest.mark.parametrize(("mode", "is_known"), [(IdentityMode.DEVELOPMENT, True), (IdentityMode.HEADER, False)])
 @pytest.mark.parametrize("named", [{"metadata": {"user_id": "alice"}, "user": "bob"}, {"user": "alice"}])
-def test_in_development_the_api_s_own_fields_name_the_user_and_stay(
-    mode: IdentityMode, is_known: bool, named: dict[str, object]
-) -> None:
-    injection = injection_of(mode)
+def test_in_development_alone_the_api_s_own_fields_name_the_user_and_they_stay(named: dict[str, object]) -> None:
+    injection = awaiting_body()
+    assert recall_for(injection, temperature=0.70, **named).scope == Scope("alice")
+    assert finished(injection) == Finish(None, ResponseInfo(RecallStatus.EMPTY)), "without a note every byte stays"
+    injection = injection_of(IdentityMode.HEADER)
     injection.on(RequestHeaders(headers()))
-    [command] = injection.on(RequestBody(body_of(**named)))
-    if is_known:
-        assert isinstance(command, RecallMemories)
-        assert command.scope == Scope("alice")
-        [command] = injection.on(NOTHING)
-        assert isinstance(command, Finish)
-    assert isinstance(command, Finish)
-    assert command.body is None
+    assert injection.on(RequestBody(body_of(**named))) == [Finish(None, None)]
+
+
+# The turn
+
+
+EXCHANGE = ("x-request-id", b"e1")
+
+
+def opening_of(*more: tuple[str, bytes], turn_id: str = "spare", **fields: object) -> tuple[Injection, OpenTurn | None]:
+    injection = Injection(EdgeTrust(IdentityMode.DEVELOPMENT), seed=TurnSeed(turn_id) if turn_id else None)
+    injection.on(RequestHeaders(headers(ALICE, *more)))
+    return injection, recall_for(injection, **fields).opening
+
+
+def test_what_a_user_says_is_opened_beside_recall_as_the_observer_would() -> None:
+    _, opening = opening_of(EXCHANGE)
+    assert opening is not None
+    watch = Observation(EdgeTrust(IdentityMode.DEVELOPMENT), seed=TurnSeed("t1"))
+    watch.on_request_headers(headers(ALICE, EXCHANGE))
+    watch.on_request_body(body_of(), is_end=True, at=5.0)
+    assert watch.read_request() == opening
+    assert opening.turn.id not in ("spare", "t1")
+
+
+def test_only_the_same_words_of_the_same_user_in_the_same_exchange_are_the_same_turn() -> None:
+    """A client may choose the id of an exchange, and always the same."""
+    other_words = [{"role": "user", "content": "And my dog?"}]
+    asked: list[tuple[tuple[str, bytes], dict[str, object]]] = [
+        (EXCHANGE, {}),
+        (EXCHANGE, {"temperature": 0}),
+        (EXCHANGE, {"messages": other_words}),
+        (EXCHANGE, {"memory_context": {"session_id": "s"}}),
+        (EXCHANGE, {"memory_context": {"project_id": "p"}}),
+        (("x-request-id", b"e2"), {}),
+        (("x-no-id", b"e1"), {}),
+    ]
+    ids = [opening.turn.id for more, fields in asked if (opening := opening_of(more, **fields)[1]) is not None]
+    assert len(ids) == len(asked)
+    assert len(set(ids)) == len(ids) - 1
+    assert ids[0] == ids[1]
+    assert ids[-1] == "spare"
+
+
+@pytest.mark.parametrize(
+    ("turn_id", "fields"),
+    [
+        ("", {}),  # nothing is recorded at all
+        ("t", {"memory_config": {"auto_store": False}}),
+        ("t", {"messages": [{"role": "user", "content": " "}]}),
+        ("t", {"messages": [*ASK["messages"], {"role": "assistant", "content": "Miu"}]}),
+    ],
+)
+def test_what_is_not_to_be_recorded_or_not_new_is_not_opened(turn_id: str, fields: dict[str, object]) -> None:
+    injection, opening = opening_of(EXCHANGE, turn_id=turn_id, **fields)
+    assert opening is None
+    assert finished(injection).receipt == ResponseInfo(RecallStatus.EMPTY)
+
+
+@pytest.mark.parametrize("tools", [[], [{"type": "function", "function": {"name": "weather"}}]])
+def test_the_observer_is_told_of_a_turn_that_is_open_and_how_it_may_be_continued(tools: list[object]) -> None:
+    injection, opening = opening_of(tools=tools)
+    assert opening is not None
+    link = ChainLink("s", opening.turn.id)
+    receipt = finished(injection, Recalled(NOTHING.found, link)).receipt
+    assert receipt is not None
+    opened = receipt.opened
+    assert opened is not None
+    assert opened_turn(opened.mark()) == opened
+    assert (opened.link, opened.model, opened.names is not None) == (link, "m", bool(tools))
+    assert "cat" not in opened.mark()

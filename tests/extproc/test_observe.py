@@ -5,19 +5,22 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from response_objects import response_object, text_item
 
 from extproc.edge_trust import EdgeTrust
-from extproc.exchange import CloseTurn, LeaveOut, OpenTurn, TurnSeed
+from extproc.exchange import MARK_BYTES_MAX, CloseTurn, LeaveOut, LinkNames, OpenedTurn, OpenTurn, TurnSeed
 from extproc.identity import Headers, IdentityMode, Metadata
 from extproc.observe import Observation
 from extproc.reply import REPLY_BYTES_MAX
-from memory.model import CHAT_BYTES_MAX, Message, Scope, SentExchange, Turn, TurnStatus
+from extproc.turn_links import Links
+from memory.model import CHAT_BYTES_MAX, ChainLink, Message, Scope, SentExchange, Turn, TurnStatus
 
 POST: Headers = [(":method", b"POST"), (":path", b"/v1/chat/completions"), ("x-authz-user-id", b"ann")]
 OK: Headers = [(":status", b"200"), ("content-type", b"text/event-stream")]
@@ -38,14 +41,20 @@ def body(*messages: dict[str, Any], **fields: Any) -> bytes:
     return json.dumps({"model": "m", "messages": listed, **fields}, ensure_ascii=False).encode()
 
 
-def observation() -> Observation:
-    return Observation(EdgeTrust(IdentityMode.DEVELOPMENT), seed=TurnSeed("t1"))
+def observation(turn_id: str = "t1") -> Observation:
+    return Observation(EdgeTrust(IdentityMode.DEVELOPMENT), seed=TurnSeed(turn_id))
+
+
+def unread(request: bytes, headers: Headers = POST, *, turn_id: str = "t1") -> Observation:
+    """One whose request is complete, and read by nobody."""
+    watch = observation(turn_id)
+    watch.on_request_headers(headers)
+    watch.on_request_body(request, is_end=True, at=5.0)
+    return watch
 
 
 def opening(request: bytes, headers: Headers = POST, *, turn_id: str = "t1") -> OpenTurn | LeaveOut | None:
-    watch = Observation(EdgeTrust(IdentityMode.DEVELOPMENT), seed=TurnSeed(turn_id))
-    watch.on_request_headers(headers)
-    watch.on_request_body(request, is_end=True, at=5.0)
+    watch = unread(request, headers, turn_id=turn_id)
     event = watch.read_request()
     if event is None or isinstance(event, LeaveOut):
         assert watch.on_response_headers(OK, RECEIPT, at=6.0) is None
@@ -62,10 +71,8 @@ def opened(request: bytes, headers: Headers = POST) -> Turn | None:
 
 
 def asked() -> Observation:
-    """One whose request is complete."""
-    watch = observation()
-    watch.on_request_headers(POST)
-    watch.on_request_body(body(), is_end=True, at=1.0)
+    """One whose request is read."""
+    watch = unread(body())
     assert watch.read_request()
     return watch
 
@@ -78,11 +85,7 @@ def replied(pieces: Sequence[bytes], *, headers: Headers = OK, is_whole: bool = 
     for piece in pieces:
         assert closed is None
         closed = watch.on_response_body(piece, is_end=False, at=2.0)
-    if is_whole:
-        closed = watch.on_response_body(b"", is_end=True, at=3.0)
-        assert watch.on_end(at=9.0) is None
-        return closed
-    closed = watch.on_end(at=3.0)
+    closed = watch.on_response_body(b"", is_end=True, at=3.0) if is_whole else watch.on_end(at=3.0)
     assert watch.on_end(at=9.0) is None
     return closed
 
@@ -161,9 +164,7 @@ def test_who_only_forbids_recall_by_placement_is_still_recorded_whatever_the_que
 def test_nobody_is_not_recorded_and_not_listened_to_any_longer_also_within_a_conversation() -> None:
     talk = [{"role": role, "content": text} for role, text in (("user", "Hi"), ("assistant", "Hello"), ("user", "No"))]
     for messages in ((), talk):
-        watch = observation()
-        watch.on_request_headers(POST[:2])
-        watch.on_request_body(body(*messages), is_end=True, at=1.0)
+        watch = unread(body(*messages), POST[:2])
         assert watch.read_request() is None
         assert watch.is_idle
 
@@ -213,26 +214,21 @@ JSON_REPLY = json.dumps({"choices": [{"message": {"content": "Hello"}, "finish_r
 
 
 @pytest.mark.parametrize(
-    ("reply", "is_whole", "status", "answer"),
+    ("code", "reply", "is_whole", "status", "answer"),
     [
-        (STREAM, True, TurnStatus.CLOSED, ANSWER),
-        (STREAM, False, TurnStatus.CLOSED, ANSWER),  # the client hangs up after [DONE]
-        (STREAM[:100], True, TurnStatus.ABORTED, ""),
-        (STREAM[:100], False, TurnStatus.ABORTED, ""),
-        (JSON_REPLY, False, TurnStatus.ABORTED, ""),
+        (b"200", STREAM, True, TurnStatus.CLOSED, ANSWER),
+        (b"200", STREAM, False, TurnStatus.CLOSED, ANSWER),  # the client hangs up after [DONE]
+        (b"200", STREAM[:100], True, TurnStatus.ABORTED, ""),
+        (b"200", STREAM[:100], False, TurnStatus.ABORTED, ""),
+        (b"200", JSON_REPLY, False, TurnStatus.ABORTED, ""),
+        *((code, STREAM, whole, TurnStatus.FAILED, "") for code in (b"400", b"503", b"") for whole in (True, False)),
     ],
 )
-def test_a_turn_closes_with_its_whole_answer_and_is_aborted_without(
-    reply: bytes, status: TurnStatus, answer: str, *, is_whole: bool
+def test_a_turn_closes_with_its_whole_answer_and_fails_or_is_aborted_without(
+    code: bytes, reply: bytes, status: TurnStatus, answer: str, *, is_whole: bool
 ) -> None:
-    assert replied([reply], is_whole=is_whole) == CloseTurn("t1", status, answer, 3.0, "r1")
-
-
-@pytest.mark.parametrize("is_whole", [True, False])
-@pytest.mark.parametrize("status", [b"400", b"503", b""])
-def test_an_error_of_the_upstream_fails_the_turn(status: bytes, *, is_whole: bool) -> None:
-    closed = replied([STREAM], headers=[(":status", status), *OK[1:]], is_whole=is_whole)
-    assert closed == CloseTurn("t1", TurnStatus.FAILED, "", 3.0, "r1")
+    closed = replied([reply], headers=[(":status", code), *OK[1:]], is_whole=is_whole)
+    assert closed == CloseTurn("t1", status, answer, 3.0, "r1")
 
 
 def test_a_reply_without_a_body_closes_at_its_headers() -> None:
@@ -286,12 +282,64 @@ def test_a_turn_without_a_receipt_has_none(metadata: Metadata) -> None:
     assert watch.on_response_body(STREAM, is_end=True, at=3.0) == CloseTurn("t1", TurnStatus.CLOSED, ANSWER, 3.0, "")
 
 
+# What inject has opened
+
+
+OPENED = OpenedTurn(ChainLink("s", "t9", ("k0",)), "m")
+
+
+def left(opened: OpenedTurn) -> Metadata:
+    return {"memory": {"receipt": "r1", "turn": opened.mark()}}
+
+
+@pytest.mark.parametrize("is_dropped", [False, True])
+def test_a_turn_that_inject_has_opened_is_closed_without_reading_the_request(*, is_dropped: bool) -> None:
+    watch = unread(body())
+    if is_dropped:
+        watch.drop_request()
+    assert watch.on_left(left(OPENED)) == OPENED.link
+    assert watch.read_request() is None
+    watch.on_response_headers(OK, left(OPENED), at=2.0)
+    assert watch.on_response_body(STREAM, is_end=True, at=3.0) == CloseTurn("t9", TurnStatus.CLOSED, ANSWER, 3.0, "r1")
+
+
+def test_a_turn_that_inject_has_opened_is_found_by_the_response_that_answers_it() -> None:
+    watch = unread(body(), [POST[0], (":path", b"/v1/responses"), POST[2]])
+    watch.on_left(left(replace(OPENED, names=LinkNames(Scope("ann"), "conv_1"))))
+    watch.on_response_headers(OK, {"memory": {"note_keys": "k1"}}, at=2.0)
+    closed = watch.on_response_body(json.dumps(response_object([text_item("Hi")])).encode(), is_end=True, at=3.0)
+    assert isinstance(closed, CloseTurn)
+    assert closed.links == Links("ann", "", ("k1",), ("resp_1", "conv_1"))
+
+
+@pytest.mark.parametrize("mark", [None, 5.0, "", "t9", "{}", '{"link": {"session_id": "s"}, "model": "m"}'])
+def test_what_is_no_mark_leaves_the_request_to_be_read(mark: object) -> None:
+    watch = unread(body())
+    assert watch.on_left({"memory": {"turn": mark}}) is None
+    assert isinstance(watch.read_request(), OpenTurn)
+
+
+@pytest.mark.parametrize("model", ["m" * MARK_BYTES_MAX, "\ud800"])
+def test_what_fits_no_metadata_is_no_mark(model: str) -> None:
+    assert replace(OPENED, model=model).mark() == ""
+
+
+def test_a_request_that_nobody_had_time_for_is_not_recorded_unless_inject_has_done_it() -> None:
+    watch = unread(body())
+    watch.drop_request()
+    assert watch.on_left({}) is None
+    assert watch.read_request() is None
+    assert watch.is_idle
+
+
 # However it is cut
 
 
-def _cut(whole: bytes, places: Sequence[int]) -> list[bytes]:
+def cut(whole: bytes, places: Sequence[int], *, is_end_apart: bool) -> list[tuple[bytes, bool]]:
+    """The pieces, each with whether it is the last."""
     ends = [0, *sorted(place % (len(whole) + 1) for place in places), len(whole)]
-    return [whole[start:end] for start, end in pairwise(ends)]
+    pieces = [whole[start:end] for start, end in pairwise(ends)] + [b""] * is_end_apart
+    return [(piece, number == len(pieces)) for number, piece in enumerate(pieces, start=1)]
 
 
 cuts = st.lists(st.integers(0, 10_000), max_size=20)
@@ -301,20 +349,15 @@ cuts = st.lists(st.integers(0, 10_000), max_size=20)
 def test_it_does_not_matter_where_bodies_are_cut(
     *, request_cuts: list[int], reply_cuts: list[int], is_end_apart: bool, is_packed: bool
 ) -> None:
-    packed = gzip.compress(STREAM) if is_packed else STREAM
-    headers = [*OK, ("content-encoding", b"gzip")] if is_packed else OK
     watch = observation()
     watch.on_request_headers(POST)
-    outcome: list[OpenTurn | LeaveOut | CloseTurn | None] = []
-    pieces = _cut(body(), request_cuts) + [b""] * is_end_apart
-    for index, piece in enumerate(pieces):
-        watch.on_request_body(piece, is_end=index == len(pieces) - 1, at=1.0)
-    outcome.append(watch.read_request())
-    watch.on_response_headers(headers, {}, at=2.0)
-    pieces = _cut(packed, reply_cuts) + [b""] * is_end_apart
-    for index, piece in enumerate(pieces):
-        outcome.append(watch.on_response_body(piece, is_end=index == len(pieces) - 1, at=3.0))
-    opening, closing = (event for event in outcome if event is not None)
+    for piece, is_end in cut(body(), request_cuts, is_end_apart=is_end_apart):
+        watch.on_request_body(piece, is_end=is_end, at=1.0)
+    opening = watch.read_request()
     assert isinstance(opening, OpenTurn)
     assert opening.turn.messages == (Message("user", "My budget is 10.000 €."),)
+    watch.on_response_headers([*OK, ("content-encoding", b"gzip")] if is_packed else OK, {}, at=2.0)
+    pieces = cut(gzip.compress(STREAM) if is_packed else STREAM, reply_cuts, is_end_apart=is_end_apart)
+    *before, closing = [watch.on_response_body(piece, is_end=is_end, at=3.0) for piece, is_end in pieces]
+    assert not any(before)
     assert closing == CloseTurn("t1", TurnStatus.CLOSED, ANSWER, 3.0)

@@ -27,6 +27,15 @@ WITHOUT_NOTE = {"memory": {"receipt": "r1", "status": "empty"}}
 TOOLS = [{"type": "function", "name": "weather", "parameters": {}}]
 PICTURE = {"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png;base64,AA=="}]}
 ANSWER = "Es regnet in Köln ☔"
+QUESTION = {"role": "user", "content": "Will it rain?"}
+CALLING = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}],
+}
+RESULT = {"role": "tool", "tool_call_id": "c1", "content": "rain"}
+OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "rain"}
+CONTINUED = Links("ann", "resp_0", ("k0", "k1"), ("resp_1",))
 
 
 def exchange(
@@ -70,24 +79,23 @@ def test_a_response_is_recorded_with_the_id_that_later_requests_go_on_from() -> 
     assert closing == CloseTurn("t1", TurnStatus.CLOSED, ANSWER, 3.0, "r1", links=links)
 
 
-def test_a_client_may_hang_up_once_the_response_is_complete_and_not_before() -> None:
-    _, closing = respond({"input": "Will it rain?"}, text_item(ANSWER), is_whole=False)
-    assert (closing.status, closing.answer) == (TurnStatus.CLOSED, ANSWER)
+@pytest.mark.parametrize("form", ["stream", "JSON", "JSON with spaces"])
+def test_a_response_that_is_too_large_to_keep_is_gone_on_from_by_its_id_at_the_beginning(form: str) -> None:
+    response = response_object([text_item('"id": "x"' * (REPLY_BYTES_MAX // 12))])
+    as_json = json.dumps(response, indent=2 if form == "JSON with spaces" else None).encode()
+    reply = b"".join(event_stream(response)) if form == "stream" else as_json
+    opening, closing = exchange("/v1/responses", {"model": "m", "input": "Hi"}, reply, pieces=400)
+    links = Links("ann", "", ("k0", "k1"), ("resp_1",))
+    assert opening is not None
+    assert closing == CloseTurn("t1", TurnStatus.CLOSED, "", 3.0, "r1", is_over_cap=True, links=links)
+
+
+def test_what_failed_or_broke_off_is_nothing_to_go_on_from_and_without_a_note_none_is_looked_for() -> None:
+    _, closing = respond({"input": "Will it rain?"}, status="failed")
+    assert closing == CloseTurn("t1", TurnStatus.FAILED, "", 3.0, "r1")
     events = event_stream(response_object([text_item(ANSWER)]))
     _, cut_off = exchange("/v1/responses", {"input": "Will it rain?"}, b"".join(events[:-1]), is_whole=False)
     assert cut_off == CloseTurn("t1", TurnStatus.ABORTED, "", 3.0, "r1")
-
-
-def test_a_response_that_is_too_large_to_keep_is_gone_on_from_all_the_same() -> None:
-    opening, closing = respond({"input": "Hi"}, text_item("x" * (REPLY_BYTES_MAX // 2)), pieces=400)
-    assert opening is not None
-    assert (closing.status, closing.answer, closing.is_over_cap) == (TurnStatus.CLOSED, "", True)
-    assert closing.links.names == ("resp_1",)
-
-
-def test_a_failed_response_is_nothing_to_go_on_from_and_without_a_note_none_is_looked_for() -> None:
-    _, closing = respond({"input": "Will it rain?"}, status="failed")
-    assert closing == CloseTurn("t1", TurnStatus.FAILED, "", 3.0, "r1")
     _, closing = respond({"input": "Hi"}, text_item("Hi"), metadata=WITHOUT_NOTE)
     assert closing.links == Links("ann", "", (), ("resp_1",))
 
@@ -110,75 +118,58 @@ def test_a_response_that_calls_a_tool_leaves_the_answer_to_what_goes_on_from_it(
     assert opening is not None
     assert (closing.status, closing.answer) == (TurnStatus.CLOSED, "")
     assert closing.links.names == ("resp_1", key_of({"input": "Will it rain?"}))
-    output = {"type": "function_call_output", "call_id": "call_1", "output": "rain"}
-    opening, closing = respond({"previous_response_id": "resp_1", "input": [output]}, text_item(ANSWER))
+    opening, closing = respond({"previous_response_id": "resp_0", "input": [OUTPUT]}, text_item(ANSWER))
     assert opening is None
-    links = Links("ann", "resp_1", ("k0", "k1"), ("resp_1",))
     tools = (ToolMessage("", "rain", "call_1", is_result=True),)
-    assert closing == ContinueTurn(links, TurnStatus.CLOSED, ANSWER, 3.0, tools=tools, asked_at=1.0)
+    assert closing == ContinueTurn(CONTINUED, TurnStatus.CLOSED, ANSWER, 3.0, tools=tools, asked_at=1.0)
 
 
 def test_a_client_that_sends_its_items_again_is_found_by_its_question() -> None:
-    question = {"role": "user", "content": "Will it rain?"}
-    output = {"type": "function_call_output", "call_id": "call_1", "output": "rain"}
-    _, first = respond({"input": [question], "tools": TOOLS}, call_item("weather"))
-    opening, closing = respond({"input": [question, call_item("weather"), output], "tools": TOOLS}, text_item(ANSWER))
+    _, first = respond({"input": [QUESTION], "tools": TOOLS}, call_item("weather"))
+    opening, closing = respond({"input": [QUESTION, call_item("weather"), OUTPUT], "tools": TOOLS}, text_item(ANSWER))
     assert opening is None
     assert closing.links.goes_on_from in first.links.names
 
 
 def test_a_chat_completion_s_tool_loop_is_found_by_its_question_at_every_call() -> None:
-    question = {"role": "user", "content": "Will it rain?"}
-    call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
-    calling = {"role": "assistant", "content": None, "tool_calls": [call]}
-    result = {"role": "tool", "tool_call_id": "c1", "content": "rain"}
-    opening, first = chat([question], calling, tools=TOOLS)
-    key = key_of({"messages": [question]}, COMPLETIONS)
+    opening, first = chat([QUESTION], CALLING, tools=TOOLS)
+    key = key_of({"messages": [QUESTION]}, COMPLETIONS)
     assert opening is not None
     assert first.links.names == (key,)
-    opening, second = chat([question, calling, result], calling, tools=TOOLS)
+    opening, second = chat([QUESTION, CALLING, RESULT], CALLING, tools=TOOLS)
     assert opening is None
     assert second.links == Links("ann", key, (), (key,))
     assert second.answer == ""
-    _, third = chat([question, calling, result, calling, result], {"role": "assistant", "content": ANSWER}, tools=TOOLS)
+    _, third = chat([QUESTION, CALLING, RESULT, CALLING, RESULT], {"role": "assistant", "content": ANSWER}, tools=TOOLS)
     tools = (ToolMessage("weather", "{}", "c1"), ToolMessage("weather", "rain", "c1", is_result=True))
     assert third == ContinueTurn(Links("ann", key), TurnStatus.CLOSED, ANSWER, 3.0, tools=tools, asked_at=1.0)
 
 
 def test_results_with_a_new_question_are_a_turn_of_their_own() -> None:
-    question = {"role": "user", "content": "Will it rain?"}
-    calling = {"role": "assistant", "tool_calls": [{"id": "c1"}]}
-    result = {"role": "tool", "tool_call_id": "c1", "content": "rain"}
-    opening, closing = chat(
-        [question, calling, result, {"role": "user", "content": "Never mind. My name is Ann."}],
-        {"role": "assistant", "content": "Hello Ann"},
-    )
+    news = {"role": "user", "content": "Never mind. My name is Ann."}
+    opening, closing = chat([QUESTION, CALLING, RESULT, news], {"role": "assistant", "content": "Hello Ann"})
     assert [message.content for message in opening.turn.messages] == ["Never mind. My name is Ann."]
     assert isinstance(closing, CloseTurn)
 
 
 def test_results_are_not_recorded_for_who_forbids_it() -> None:
-    output = {"type": "function_call_output", "call_id": "call_1", "output": "rain"}
-    asked = {"previous_response_id": "resp_0", "input": [output], "auto_store": False}
-    links = Links("ann", "resp_0", ("k0", "k1"), ("resp_1",))
-    assert respond(asked, text_item(ANSWER)) == (None, ContinueTurn(links, TurnStatus.CLOSED, "", 3.0))
+    asked = {"previous_response_id": "resp_0", "input": [OUTPUT], "auto_store": False}
+    assert respond(asked, text_item(ANSWER)) == (None, ContinueTurn(CONTINUED, TurnStatus.CLOSED, "", 3.0))
 
 
 @pytest.mark.parametrize("asked", [{"input": "I live in Ulm", "auto_store": False}, {"input": [PICTURE]}])
 def test_of_an_exchange_that_is_not_recorded_only_ids_are_kept(asked: Item) -> None:
-    links = Links("ann", "resp_0", ("k0", "k1"), ("resp_1",))
     opening, closing = respond({"previous_response_id": "resp_0", **asked}, text_item(ANSWER))
     assert (opening is None) == ("auto_store" not in asked), "a message without text has nothing to leave out"
-    assert closing == LinkExchange(links, closing.session_id, True, 3.0)
+    assert closing == LinkExchange(CONTINUED, closing.session_id, True, 3.0)
     _, closing = respond({"conversation": "conv_1", **asked}, text_item(ANSWER))
     assert (closing.session_id, closing.is_session_derived) == ("conv_1", False)
     assert respond(asked, status="failed")[1] is None
 
 
-@pytest.mark.parametrize("more", [{}, {"tools": TOOLS}])
-def test_of_a_completion_that_is_not_recorded_only_its_key_is_kept(more: Item) -> None:
+def test_of_a_completion_with_tools_that_is_not_recorded_nothing_is_kept_but_what_to_leave_out() -> None:
     answer = {"role": "assistant", "content": ANSWER}
-    opening, closing = chat([{"role": "user", "content": "Hi"}], answer, auto_store=False, **more)
+    opening, closing = chat([{"role": "user", "content": "Hi"}], answer, auto_store=False, tools=TOOLS)
     assert isinstance(opening, LeaveOut)
     assert closing is None
 
@@ -192,11 +183,3 @@ def test_a_project_s_exchanges_are_known_in_that_project_alone() -> None:
         names[project_id] = closing.links.names
     assert names[""] == ("resp_1",)
     assert len(set(names.values())) == 3
-
-
-@pytest.mark.parametrize("indent", [None, 2])
-def test_a_json_reply_past_the_bound_is_known_by_its_id_at_the_beginning(indent: int | None) -> None:
-    body = response_object([text_item('"id": "x"' * (REPLY_BYTES_MAX // 8))])
-    reply = json.dumps({"id": body.pop("id")} | body, indent=indent).encode()
-    _, closing = exchange("/v1/responses", {"model": "m", "input": "Hi"}, reply, pieces=999)
-    assert (closing.links.names, closing.is_over_cap) == (("resp_1",), True)

@@ -107,23 +107,28 @@ def note_outcome(status: bytes, said: str = "bad request", **more: Any) -> NoteO
     return answered(status, json.dumps({"error": {"message": said}}).encode(), **more).note_outcome
 
 
-def test_a_bad_request_with_a_note_is_a_refusal_and_a_good_one_is_none() -> None:
-    assert note_outcome(b"400") == NoteOutcome("m", Placement.BEFORE_LAST_USER, is_refused=True)
-    assert note_outcome(b"200", placement="system") == NoteOutcome("m", Placement.SYSTEM, is_refused=False)
+REFUSED = NoteOutcome("m", Placement.BEFORE_LAST_USER, is_refused=True)
 
 
-@pytest.mark.parametrize("status", [b"500", b"422"])
 @pytest.mark.parametrize(
-    "said",
-    ["System message must be at the beginning.", "Jinja Exception: no", "Unexpected role 'system' after role 'user'"],
+    ("status", "said", "outcome"),
+    [
+        (b"400", "bad request", REFUSED),
+        (b"500", "System message must be at the beginning.", REFUSED),
+        (b"422", "Jinja Exception: no", REFUSED),
+        (b"500", "Unexpected role 'system' after role 'user'", REFUSED),
+        *((status, "bad request", None) for status in (b"401", b"422", b"429", b"500", b"302", b"")),
+        *((status, "Rate limit reached for the chat template project", None) for status in (b"401", b"429", b"503")),
+    ],
 )
-def test_a_refusal_in_words_counts_as_one_that_says_400(status: bytes, said: str) -> None:
-    assert note_outcome(status, said=said) == NoteOutcome("m", Placement.BEFORE_LAST_USER, is_refused=True)
+def test_a_400_or_the_words_of_a_template_refuse_a_note_and_overload_and_keys_do_not(
+    status: bytes, said: str, outcome: NoteOutcome | None
+) -> None:
+    assert note_outcome(status, said) == outcome
 
 
-@pytest.mark.parametrize("status", [b"401", b"429", b"503"])
-def test_overload_and_keys_are_no_refusal_of_messages_whatever_they_name(status: bytes) -> None:
-    assert note_outcome(status, said="Rate limit reached for the chat template project") is None
+def test_a_note_that_is_taken_is_accepted_where_it_stood() -> None:
+    assert note_outcome(b"200", placement="system") == NoteOutcome("m", Placement.SYSTEM, is_refused=False)
 
 
 @pytest.mark.parametrize("placement", ["before_last_user", ""])
@@ -142,11 +147,6 @@ def test_a_refusal_whose_text_never_comes_counts_against_the_template_as_before(
     watch = answered(b"400", placement="system", is_recording=False)
     assert watch.note_outcome == NoteOutcome("m", Placement.SYSTEM, is_refused=True)
     assert watch.length_refusal is None
-
-
-@pytest.mark.parametrize("status", [b"401", b"422", b"429", b"500", b"302", b""])
-def test_other_failures_say_nothing_about_a_note(status: bytes) -> None:
-    assert note_outcome(status) is None
 
 
 @pytest.mark.parametrize("placement", ["", None, 1.0, "elsewhere", ["system"]])

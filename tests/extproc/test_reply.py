@@ -84,25 +84,29 @@ def test_tool_calls_are_no_answer_even_with_words_beside_them() -> None:
     assert (reply.text, reply.has_tool_calls) == ("", True)
 
 
-def test_an_empty_list_of_tool_calls_or_an_error_that_is_null_is_none() -> None:
-    message = {"content": "Hello", "tool_calls": [], "function_call": None}
-    assert read_reply(200, JSON, whole(message, error=None)).text == "Hello"
+PARTS = [{"type": "text", "text": "a"}, {"type": "image_url"}, {"type": "text", "text": "b"}]
+BROKEN = b'data: {"choices":[{"index":0,"delta":{"content":"a\\ud83d\xffb"}}]}\n\n'
 
 
-def test_of_several_choices_the_first_with_text_counts_and_its_parts_are_joined() -> None:
-    parts = [{"type": "text", "text": "a"}, {"type": "image_url"}, {"type": "text", "text": "b"}]
-    assert read_reply(200, JSON, whole({"content": parts})).text == "a\nb"
-    assert read_reply(200, JSON, whole({"content": None}, {"content": "B"}, {"content": "C"})).text == "B"
-    stream = chunk({"content": "B"}, index=1) + chunk({"content": "A"}) + chunk({"content": "b"}, index=1) + STOP
-    assert read_reply(200, STREAM, stream + DONE).text == "A"
-
-
-def test_reasoning_is_no_part_of_the_answer() -> None:
-    assert read_reply(200, JSON, whole({"content": "Hello", "reasoning_content": "Hmm"})).text == "Hello"
-    stream = (
-        chunk({"reasoning_content": "Hmm"}) + chunk({"content": "<thi"}) + chunk({"content": "nk>Hm</think>\n\nHi"})
-    )
-    assert read_reply(200, STREAM, stream + STOP + DONE).text == "Hi"
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (whole({"content": "Hello", "tool_calls": [], "function_call": None}, error=None), "Hello"),
+        (whole({"content": PARTS}), "a\nb"),
+        (whole({"content": None}, {"content": "B"}, {"content": "C"}), "B"),
+        (chunk({"content": "B"}, index=1) + chunk({"content": "A"}) + chunk({"content": "b"}, index=1) + STOP, "A"),
+        (whole({"content": "Hello", "reasoning_content": "Hmm"}), "Hello"),
+        (chunk({"reasoning_content": "Hmm"}) + chunk({"content": "Hi"}) + STOP, "Hi"),
+        (chunk({"content": "<thi"}) + chunk({"content": "nk>Hm</think>\n\nHi"}) + STOP, "Hi"),
+        (b"data: ping\n\n" + BROKEN + b'data: {"choices":5}\n\n' + DONE, "a\ufffd\ufffdb"),
+    ],
+    ids=[
+        *("no calls and no error", "parts", "the first choice with text", "the first choice of a stream"),
+        *("reasoning", "reasoning in a stream", "reasoning that is cut", "broken characters and events"),
+    ],
+)
+def test_the_text_is_the_answer_and_no_more(body: bytes, text: str) -> None:
+    assert read_reply(200, [], body).text == text
 
 
 @pytest.mark.parametrize(
@@ -126,13 +130,6 @@ def test_only_a_think_block_at_the_beginning_is_reasoning(text: str, answer: str
 )
 def test_what_we_cannot_read_closes_the_turn_without_an_answer(body: bytes) -> None:
     assert read_reply(200, JSON, body) == Reply(TurnStatus.CLOSED)
-
-
-def test_broken_characters_and_events_cost_no_more_than_themselves() -> None:
-    event = b'data: {"choices":[{"index":0,"delta":{"content":"a\\ud83d\xffb"}}]}\n\n'
-    assert (
-        read_reply(200, STREAM, b"data: ping\n\n" + event + b'data: {"choices":5}\n\n' + DONE).text == "a\ufffd\ufffdb"
-    )
 
 
 def _raw_deflate(body: bytes) -> bytes:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import pytest
 from virtual_time import in_virtual_time, now
 
-from extproc.retrying_writes import BEAT_SECONDS, FIRST_SECONDS_MAX, PAUSE_SECONDS_MAX, RecordingBeats, RetryingWrites
-from memory.errors import Unavailable
+from extproc.retrying_writes import BEAT_SECONDS, PAUSE_SECONDS_MAX, REFUSED_SECONDS_MAX, RecordingBeats, RetryingWrites
+from memory.errors import Late, Unavailable, Unusable
 
 
 @dataclass
@@ -20,6 +20,7 @@ class Log:
 
     up_at: float = 0.0
     poisoned: str = ""
+    refusal: type[Unavailable] = Unusable
     taken: list[str] = field(default_factory=list)
     asked: int = 0
 
@@ -27,8 +28,10 @@ class Log:
         async def write() -> str:
             self.asked += 1
             await asyncio.sleep(0)
-            if now() < self.up_at or name == self.poisoned:
+            if now() < self.up_at:
                 raise Unavailable("turn_log", "down")
+            if name == self.poisoned:
+                raise self.refusal("turn_log", "refused")
             self.taken.append(name)
             return name.upper()
 
@@ -64,14 +67,22 @@ async def test_without_an_outage_nobody_waits_for_others() -> None:
 
 
 @in_virtual_time
-async def test_one_that_is_impossible_holds_the_others_up_for_a_limited_time() -> None:
-    log, writes = Log(up_at=1.0, poisoned="a"), RetryingWrites(lambda _: None)
+async def test_nothing_is_given_up_however_long_an_outage_lasts() -> None:
+    log, writes = Log(up_at=1_200.0), RetryingWrites(lambda _: None)
+    assert await asyncio.gather(*(writes.write(log.writing(name)) for name in "abc")) == list("ABC")
+    assert log.taken == list("abc")
+
+
+@pytest.mark.parametrize("refusal", [Unusable, Late])
+@in_virtual_time
+async def test_one_that_alone_is_refused_holds_the_others_up_for_a_limited_time(refusal: type[Unavailable]) -> None:
+    log, writes = Log(up_at=1.0, poisoned="a", refusal=refusal), RetryingWrites(lambda _: None)
     impossible, other = await asyncio.gather(
         *(writes.write(log.writing(name)) for name in "ab"), return_exceptions=True
     )
-    assert isinstance(impossible, Unavailable)
+    assert isinstance(impossible, refusal)
     assert other == "B"
-    assert FIRST_SECONDS_MAX <= now() <= FIRST_SECONDS_MAX + PAUSE_SECONDS_MAX
+    assert REFUSED_SECONDS_MAX <= now() <= REFUSED_SECONDS_MAX + PAUSE_SECONDS_MAX
 
 
 @in_virtual_time

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from hashing_embedder import HashingEmbedder
 from postgres_server import ROLE, postgres_server
-from prometheus_client import CollectorRegistry
+from product_parts import product_parts
 from turn_logs import adapters
 
 from extproc import observe, observed_stream, retrying_writes
@@ -33,13 +33,7 @@ from memory.chat.completions import ChatRequest, read_chat_request
 from memory.errors import Unavailable
 from memory.model import Change, ChangeKind, Memory, SentConversation, Turn, TurnStatus
 from memory.processes.background_parts import compactor_of
-from memory.processes.composition import open_parts_on
-from memory.processes.from_settings import vector_origin
-from memory.processes.kept_state import Process
-from memory.processes.working_set_parts import without_snapshots
 from memory.recall import review
-from memory.runtime.metrics import Metrics
-from memory.runtime.tracing import Telemetry
 from memory.settings.loader import from_process
 
 ROUND_TRIPS_MAX = 3
@@ -67,7 +61,7 @@ class RoundTrips:
 
 
 @pytest.fixture
-def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[RoundTrips]:
+def counted(monkeypatch: pytest.MonkeyPatch) -> RoundTrips:
     found = RoundTrips()
 
     def counting(kind: type[Any], name: str) -> None:
@@ -175,24 +169,21 @@ class Product:
 @asynccontextmanager
 async def opened(folder: Path, adapter: str) -> AsyncIterator[Product]:
     """A filter on real parts, but for the embedder and the store."""
-    settings = from_process(None, {})
-    own = msgspec.structs.replace(without_snapshots(settings.memory), deadline_ms=PATIENCE_SECONDS * 1000)
     url = ""
     if adapter == "postgres":
         postgres_server().empty()
         url = f"postgresql://{ROLE}@127.0.0.1:{postgres_server().port}/postgres"
-    settings = msgspec.structs.replace(settings, data_dir=str(folder), database_url=url, memory=own)
+    settings = from_process(None, {})
+    patient = msgspec.structs.replace(settings.memory, deadline_ms=PATIENCE_SECONDS * 1000)
+    settings = msgspec.structs.replace(settings, database_url=url, memory=patient)
     store, embedder = InMemoryStore(), HashingEmbedder(dimension=384)
     vectors = await embedder.embed([KAYAK], is_urgent=False)
     await store.apply("ann", [Change(ChangeKind.CREATE, Memory("m1", "ann", KAYAK, NOW, NOW, NOW))], vectors)
-    async with AsyncExitStack() as stack:
-        process = Process(settings, Telemetry(lambda: NOW, Metrics(CollectorRegistry())), is_hurried=True)
-        origin = vector_origin(settings)
-        parts = await open_parts_on(process, stack, store=store, embedder=embedder, origin=origin)
+    async with product_parts(folder, store, embedder, clock=lambda: NOW, settings=settings) as parts:
         filter_, recorder = filter_on(parts, parts.template_compatibility(), compactor_of(parts))
-        await stack.enter_async_context(recorder)
-        await parts.corpora.corpus("ann", waits=True)
-        yield Product(filter_, recorder)
+        async with recorder:
+            await parts.corpora.corpus("ann", waits=True)
+            yield Product(filter_, recorder)
 
 
 KINDS = {
@@ -203,7 +194,7 @@ KINDS = {
 }
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def _nothing_happens_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """What goes along with another write is not written by itself."""
     monkeypatch.setattr(review, "READ_SECONDS_MAX", PATIENCE_SECONDS)
@@ -212,7 +203,6 @@ def _nothing_happens_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retrying_writes, "BEAT_SECONDS", PATIENCE_SECONDS)
 
 
-@pytest.mark.usefixtures("_nothing_happens_by_itself")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("adapter", adapters())
 async def test_a_chat_is_three_round_trips_at_most(
@@ -232,7 +222,6 @@ async def test_a_chat_is_three_round_trips_at_most(
     assert ("turn" in left, len(counted.read)) == ((True, 0) if user else (False, 1)), "inject opens it and reads alone"
 
 
-@pytest.mark.usefixtures("_nothing_happens_by_itself")
 async def test_a_request_beyond_what_may_wait_for_replies_is_read_at_once_and_its_turn_is_one(
     tmp_path: Path, counted: RoundTrips, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,7 +234,6 @@ async def test_a_request_beyond_what_may_wait_for_replies_is_read_at_once_and_it
     assert [(turn.status, turn.answer) for turn in turns] == [(TurnStatus.CLOSED, ANSWER["content"])]
 
 
-@pytest.mark.usefixtures("_nothing_happens_by_itself")
 @pytest.mark.parametrize("is_down", [False, True])
 async def test_a_turn_that_is_not_in_the_log_in_time_is_opened_by_the_observer_and_is_one(
     tmp_path: Path, counted: RoundTrips, monkeypatch: pytest.MonkeyPatch, *, is_down: bool

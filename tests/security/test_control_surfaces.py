@@ -6,9 +6,7 @@ import os
 import socket
 import stat
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import httpx
 import pytest
@@ -17,15 +15,6 @@ from upstream import RecordingUpstream
 
 NOBODY = 65_534
 SOCKETS = ("envoy-admin.sock", "milvus.sock")
-
-
-@contextmanager
-def as_nobody() -> Iterator[None]:
-    os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 def test_only_the_proxy_the_api_and_the_metrics_listen_on_tcp(shared_product: Product) -> None:
@@ -44,8 +33,12 @@ def test_the_sockets_of_the_parts_are_of_this_user_alone(shared_product: Product
     with socket.socket(socket.AF_UNIX) as mine:
         mine.connect(str(path))
     if os.geteuid() == 0:
-        with as_nobody(), socket.socket(socket.AF_UNIX) as other, pytest.raises(PermissionError):
-            other.connect(str(path))
+        os.seteuid(NOBODY)
+        try:
+            with socket.socket(socket.AF_UNIX) as other, pytest.raises(PermissionError):
+                other.connect(str(path))
+        finally:
+            os.seteuid(0)
 
 
 def streamed(product: Product, begun: threading.Event) -> bytes:

@@ -65,6 +65,11 @@ def knows_the_cat(product: Product, user: str) -> None:
     assert "mochi" in " ".join(sentences(product.memories(user)))
 
 
+def assert_nothing_is_planted(product: Product, user: str) -> None:
+    assert product.flush(user) == {"pending": 0, "failed": 0}
+    assert "rex" not in " ".join(sentences(product.memories(user)))
+
+
 def test_a_page_of_another_origin_gets_no_note_and_plants_nothing(
     shared_product: Product, upstream: RecordingUpstream, page: Page, site: int
 ) -> None:
@@ -77,8 +82,7 @@ def test_a_page_of_another_origin_gets_no_note_and_plants_nothing(
     arrived = [one for one in upstream.received[before:] if one.method == "POST"]
     assert arrived, "a body declared as text is sent without asking"
     assert all("Mochi" not in one.system_text() for one in arrived)
-    assert product.flush(user) == {"pending": 0, "failed": 0}
-    assert "rex" not in " ".join(sentences(product.memories(user)))
+    assert_nothing_is_planted(product, user)
 
 
 def test_a_page_that_points_its_name_at_this_machine_gets_no_note(
@@ -88,13 +92,10 @@ def test_a_page_that_points_its_name_at_this_machine_gets_no_note(
     knows_the_cat(product, user)
     own = f"http://{EVIL}:{product.ports['proxy']}"
     page.goto(f"{own}/anything")
-    status, memory = page.evaluate(
-        CHAT, [own, user, "What is my cat called? My dog is called Rex.", "application/json"]
-    )
-    assert (status, memory) == (200, "disabled")
+    sent = [own, user, "What is my cat called? My dog is called Rex.", "application/json"]
+    assert page.evaluate(CHAT, sent) == [200, "disabled"]
     assert "Mochi" not in upstream.last_chat().system_text()
-    assert product.flush(user) == {"pending": 0, "failed": 0}
-    assert "rex" not in " ".join(sentences(product.memories(user)))
+    assert_nothing_is_planted(product, user)
 
 
 def test_a_page_of_this_machine_chats_with_memory_and_reads_what_it_got(
@@ -103,8 +104,8 @@ def test_a_page_of_this_machine_chats_with_memory_and_reads_what_it_got(
     product, user = shared_product, "visitor of an own page"
     knows_the_cat(product, user)
     page.goto(f"http://localhost:{site}/")
-    status, memory = page.evaluate(CHAT, [product.url, user, "What is my cat called?", "application/json"])
-    assert (status, memory) == (200, "used")
+    sent = [product.url, user, "What is my cat called?", "application/json"]
+    assert page.evaluate(CHAT, sent) == [200, "used"]
     assert "Mochi" in upstream.last_chat().system_text()
 
 

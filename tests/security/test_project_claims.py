@@ -1,6 +1,4 @@
-"""Shared projects that somebody else makes: no id is taken from anybody, no words of strangers reach a prompt, nobody
-joins without having agreed, and nobody else fills a user's limits. Through REST and chats of one process.
-"""
+"""Shared projects that somebody else makes take no id, reach no prompt, make nobody a member and fill no limits."""
 
 from __future__ import annotations
 
@@ -21,11 +19,8 @@ from memory.service.project_members import (
     PROJECTS_JOINED_MAX,
 )
 
-PLANTED, OWN, QUESTION = (
-    "The kestrel gate is painted crimson",
-    "The kestrel gate is painted turquoise",
-    "What colour is the kestrel gate painted?",
-)
+PLANTED, OWN = "The kestrel gate is painted crimson", "The kestrel gate is painted turquoise"
+QUESTION = "What colour is the kestrel gate painted?"
 GARDEN = {"project_id": "garden"}
 
 
@@ -155,17 +150,13 @@ async def test_a_token_answers_invitations_to_its_own_projects_alone(tmp_path: P
         assert accepted.json()["role"] == "admin"
 
 
-async def members_made_by_others(world: ProjectWorld, user: str, count: int) -> None:
-    """As whoever called the API of an earlier release could make them."""
-    for number in range(count):
-        project = SharedProject(f"{number:032x}", "", f"p{number}", 0.0)
-        await world.projects.create(project, "mallory")
-        await world.projects.set_roles(project.key, {user: ProjectRole.VIEWER}, at=0.0)
-
-
 @pytest.mark.slow("a user with 1,000 projects")
 async def test_what_others_did_to_a_user_does_not_fill_their_limit(world: ProjectWorld) -> None:
-    await members_made_by_others(world, "grace", PROJECTS_JOINED_MAX)
+    """As whoever called the API of an earlier release could make her a member."""
+    for number in range(PROJECTS_JOINED_MAX):
+        project = SharedProject(f"{number:032x}", "", f"p{number}", 0.0)
+        await world.projects.create(project, "mallory")
+        await world.projects.set_roles(project.key, {"grace": ProjectRole.VIEWER}, at=0.0)
     assert (await world.call("grace", "POST", "/projects", GARDEN)).status_code == 201
     refused = (await world.call("mallory", "POST", "/projects", {"project_id": "one more"})).json()
     assert f"a user may belong to {PROJECTS_JOINED_MAX} projects" in refused["error"]["message"]

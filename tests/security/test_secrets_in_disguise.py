@@ -125,24 +125,13 @@ def test_what_only_looks_like_a_secret_stays(twin: str) -> None:
 
 # No text makes looking for secrets take more than its length
 
-
 # What a body of 1 MB could be made of: runs of one class, and what almost is a secret.
 PIECES = (
     *("a", " ", "4111 ", "\n", "\\", '"', "**", "密码", "\u00a0\u200b", "aB1!", "1234-", "://a:b@", "&#1;", "\\u0041"),
     *("my password is ", "my pin, and the password of ", "4111 1111 1111 1112 ", "DE54 3704 0044 0532 0172 18 "),
-    *(
-        "api_key=sk-proj-aB3dE5fG7h ",
-        "lumber ocean pigeon tennis orbit cradle the ",
-        "seed phrase: apple river ",
-        "word-Word-",
-    ),
-    *(
-        '{"key":"value12","n":1},',
-        "-----BEGIN PRIVATE KEY-----",
-        "[redacted password] ",
-        "code for the ",
-        "hunter2 is my password, ",
-    ),
+    *("api_key=sk-proj-aB3dE5fG7h ", "lumber ocean pigeon tennis orbit cradle the ", "seed phrase: apple river "),
+    *("word-Word-", '{"key":"value12","n":1},', "-----BEGIN PRIVATE KEY-----", "[redacted password] "),
+    *("code for the ", "hunter2 is my password, "),
 )
 SHORT, LONG = 4_000, 32_000  # characters: eight times as many
 

@@ -80,9 +80,6 @@ def test_a_trusted_page_may_call_us_by_its_own_name_on_our_port() -> None:
     assert answered(IdentityMode.DEVELOPMENT, b"App.example:8080", origin=b"https://app.example") == Scope("ann")
 
 
-HOST = b"chat.example:8443"
-
-
 @pytest.mark.parametrize(
     ("origin", "site", "is_own"),
     [
@@ -97,11 +94,15 @@ HOST = b"chat.example:8443"
 def test_in_mode_header_pages_of_the_host_itself_chat_until_origins_are_named(
     origin: bytes, site: bytes, *, is_own: bool
 ) -> None:
-    sent = [(":authority", HOST), ANN, ("origin", origin), *([("sec-fetch-site", site)] if site else [])]
-    unnamed, named = IdentityRules(), RULES
-    assert identify(sent, None, IdentityMode.HEADER, rules=unnamed) == (Scope("ann") if is_own else FOREIGN)
-    assert identify(sent, None, IdentityMode.HEADER, rules=named) == FOREIGN
-    assert identify(sent[:2], None, IdentityMode.HEADER, rules=named) == Scope("ann")
+    sent = [
+        (":authority", b"chat.example:8443"),
+        ANN,
+        ("origin", origin),
+        *([("sec-fetch-site", site)] if site else []),
+    ]
+    assert identify(sent, None, IdentityMode.HEADER, rules=IdentityRules()) == (Scope("ann") if is_own else FOREIGN)
+    assert identify(sent, None, IdentityMode.HEADER, rules=RULES) == FOREIGN
+    assert identify(sent[:2], None, IdentityMode.HEADER, rules=RULES) == Scope("ann")
 
 
 def test_the_name_in_an_origin_without_a_host_is_no_name_of_ours() -> None:

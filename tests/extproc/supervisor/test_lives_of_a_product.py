@@ -12,7 +12,7 @@ import httpx
 import pytest
 from api_shapes import SHAPES
 from kept_things import kept_thing
-from product import Product, eventually, in_time, running_product, sentences
+from product import Product, command_line, eventually, in_time, running_product, sentences
 from template_server import (
     ANYWHERE,
     FIRST,
@@ -197,7 +197,7 @@ def nothing_outlives_a_killed_supervisor(product: Product) -> Path:
     assert product.process is not None
     product.process.kill()
     assert product.stop() == -signal.SIGKILL
-    eventually(lambda: not [pid for pid in pids if is_alive(pid)])
+    eventually(lambda: not [pid for pid in pids if command_line(pid)])
     assert folder.exists()
     return folder
 
@@ -211,16 +211,9 @@ def ends_cleanly(product: Product) -> None:
     assert product.process.wait(timeout=60) == 0
     assert product.process.stdout.read() == "", "after the one line, nothing"
     assert product.stop() == 0
-    assert not [pid for pid in pids if is_alive(pid)]
+    assert not [pid for pid in pids if command_line(pid)]
     assert not folder.exists()
     assert product.stdout == [f"ready {product.url}\n"]
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @pytest.mark.soak("judges some hundredths of a second")

@@ -10,6 +10,8 @@ import socket
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -30,29 +32,25 @@ with data_directory(Path(sys.argv[1])), run_folder() as folder:
 """
 
 
-def hold(folder: Path) -> tuple[subprocess.Popen[str], Path]:
+@contextmanager
+def held(folder: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     """Another process that has claimed `folder`, and the run folder that it made."""
-    holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(folder)], stdout=subprocess.PIPE, text=True)
-    assert holder.stdout is not None
-    return holder, Path(holder.stdout.readline().strip())
-
-
-def end(holder: subprocess.Popen[str]) -> None:
-    holder.kill()
-    with holder:  # which waits, and closes its output
-        pass
+    with subprocess.Popen([sys.executable, "-c", HOLDER, str(folder)], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        run = Path(holder.stdout.readline().strip())
+        try:
+            yield holder, run
+        finally:
+            holder.kill()
+            shutil.rmtree(run, ignore_errors=True)
 
 
 def test_a_data_directory_is_made_private_and_belongs_to_one_run_at_a_time(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "data"
-    holder, run = hold(folder)
-    try:
+    with held(folder) as (holder, _):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-        with pytest.raises(CannotStart, match=f"pid {holder.pid}"), data_directory(folder):
+        with pytest.raises(CannotStart, match=f"pid {holder.pid}.*--data-dir"), data_directory(folder):
             pass
-    finally:
-        end(holder)
-        shutil.rmtree(run)
     with data_directory(folder):  # the claim of a killed process is nobody's
         pass
 
@@ -81,17 +79,13 @@ def test_the_run_folder_is_short_private_and_gone_at_the_end(tmp_path: Path, mon
 
 
 def test_the_folder_of_a_dead_run_is_cleaned_up_and_that_of_a_living_one_is_not(tmp_path: Path) -> None:
-    living, living_folder = hold(tmp_path / "one")
-    dead, dead_folder = hold(tmp_path / "two")
-    try:
-        end(dead)
+    with held(tmp_path / "one") as (_, living_folder), held(tmp_path / "two") as (dead, dead_folder):
+        dead.kill()
+        dead.wait()
         assert dead_folder.is_dir()
         with run_folder():
             assert not dead_folder.exists()
             assert living_folder.is_dir()
-    finally:
-        end(living)
-        shutil.rmtree(living_folder)
 
 
 def test_a_lock_that_is_still_held_is_waited_for_and_then_complained_about(tmp_path: Path) -> None:

@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 from foreign_embeddings import running_foreign_embeddings
 from milvus_lite_server import MilvusLiteServer
+from postgres_server import postgres_server
 from reembed_command import OLD, Place, stored
 from words_left import files_with
 
 from extproc.supervisor.locks_and_ports import data_directory
 from memory.adapters.sql.erasures import SqlErasures
+from memory.adapters.sql.postgres_database import PostgresDatabase, prepare_tables
+from memory.adapters.sql.postgres_pool import PostgresAddress
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.model import VectorOrigin
 from memory.model.erasures import ErasureRequest
@@ -167,3 +170,22 @@ async def test_compact_ends_erasures_that_wait_for_a_rewriting_and_loses_nothing
     again = (await place.run("--json", part="compact")).shown
     assert again["erasures"] == 0
     assert again["turns_sqlite_bytes"]["before"] == again["turns_sqlite_bytes"]["after"]
+
+
+@commands
+async def test_on_postgresql_compact_writes_the_tables_anew_and_ends_the_erasures(tmp_path: Path) -> None:
+    place, server = Place(tmp_path), postgres_server()
+    place.data.mkdir()
+    place.configure("http://127.0.0.1:9", OLD.dimension, model=OLD.model, database_url=server.url)
+    await place.fill(*stored(20, user_id="bob"))
+    prepare_tables(PostgresAddress(server.url))
+    server.empty()
+    async with PostgresDatabase(PostgresAddress(server.url)) as database:
+        await SqlErasures(database).begun(USER, ErasureRequest("e1", 1.0, 1.0, {"memories": 40}))
+    dry = (await place.run("--dry-run", "--json", part="compact")).shown
+    assert (dry["erasures"], dry["tables_bytes"]["before"] > 0) == (1, True)
+    done = await place.run(part="compact")
+    assert done.stdout.startswith("wrote the tables anew, from "), done.stderr
+    assert "erasures that waited for it: 1" in done.stdout
+    assert (await place.run("--json", part="compact")).shown["erasures"] == 0
+    assert len(await place.records(OLD, "bob")) == 20

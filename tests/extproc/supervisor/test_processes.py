@@ -8,12 +8,12 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from product import command_line, eventually
 
 from extproc.supervisor import processes
 from extproc.supervisor.log_lines import LogLines, supervisor_logger
@@ -72,14 +72,6 @@ async def running(*parts: ChildProcess) -> AsyncIterator[None]:
             await part.stop()
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return status.rpartition(")")[2].split()[0] != "Z"
-
-
 @pytest.mark.parametrize(("steady_seconds", "pauses"), [(600.0, [0.02, 0.04, 0.05, 0.05]), (0.0, [0.02] * 4)])
 async def test_a_part_that_dies_is_started_again_after_a_pause_that_grows_to_its_bound_unless_it_lived_long(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, steady_seconds: float, pauses: list[float]
@@ -135,7 +127,7 @@ async def test_a_part_that_does_not_stop_is_killed_after_its_grace(stage: Stage)
         await until(lambda: part.tail)
         pid = part.pid
     assert pid is not None
-    assert not is_alive(pid)
+    assert not command_line(pid)
     assert "killed" in stage.said()
     assert stage.deaths == []
 
@@ -200,13 +192,10 @@ def test_no_part_outlives_a_supervisor_that_was_killed(number: signal.Signals) -
     with subprocess.Popen([sys.executable, "-c", SUPERVISOR], stderr=subprocess.PIPE, text=True) as supervisor:
         assert supervisor.stderr is not None
         pids = [int(supervisor.stderr.readline().rpartition(" ")[2]) for _ in range(3)]
-        assert all(is_alive(pid) for pid in pids)
+        assert all(command_line(pid) for pid in pids)
         supervisor.send_signal(number)
         supervisor.wait(60)
-    deadline = time.monotonic() + 60
-    while any(is_alive(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not [pid for pid in pids if is_alive(pid)]
+    eventually(lambda: not [pid for pid in pids if command_line(pid)])
 
 
 async def test_a_part_hears_no_ctrl_c_of_the_terminal_and_may_step_back(stage: Stage) -> None:

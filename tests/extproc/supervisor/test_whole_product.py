@@ -87,13 +87,6 @@ def test_one_page_holds_the_metrics_of_all_parts(product: Product) -> None:
     assert len(families) == len(set(families))
 
 
-def test_a_second_up_on_the_same_data_directory_is_refused_by_name(product: Product) -> None:
-    assert product.process is not None
-    said = refused("--data-dir", str(product.data_dir), *FREE_PORTS)
-    assert f"pid {product.process.pid}" in said
-    assert "--data-dir" in said
-
-
 def test_a_taken_port_or_one_for_two_things_stops_the_start(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]

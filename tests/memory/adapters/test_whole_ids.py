@@ -117,8 +117,8 @@ def test_a_whole_id_is_found_and_others_that_hold_it_are_not(
 
 
 def test_words_of_a_text_are_no_ids(tmp_path: Path) -> None:
-    said = ["I am 42 years old", "My aunt Ada (ada) said so", "42", "the bus 42."]
-    rows_of_sqlite(tmp_path / "turns.sqlite", [said[0], said[1], said[3]])
+    said = ["I am 42 years old", "My aunt Ada (ada) said so", "the bus 42."]
+    rows_of_sqlite(tmp_path / "turns.sqlite", said)
     assert (found_in(tmp_path, "42"), found_in(tmp_path, "ada")) == ((), ())
 
 

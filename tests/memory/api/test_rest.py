@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
-from api_parts import BOB, add_one, api_of, assert_refused
+from api_parts import BOB, add_one, api_of, assert_refused, learn_all
 from library_parts import NOW, Parts
 
+from memory.chat.envelopes import Envelopes
 from memory.model import Evidence, Memory, MemoryStatus, RequestOptions
 from memory.model.claim_filters import ClaimFilter
 
@@ -58,10 +60,7 @@ async def test_what_is_created_is_found_shown_changed_and_deleted(api: httpx.Asy
 async def test_a_listing_goes_by_pages_status_type_and_time(api: httpx.AsyncClient, parts: Parts) -> None:
     for i in range(5):
         await add_one(api, f"number {i}", created_at=1_000 + i, memory_type="episodic" if i % 2 else "semantic")
-    old = Memory(
-        id="old", user_id="ann", content="old", created_at=1, updated_at=1, said_at=1, status=MemoryStatus.SUPERSEDED
-    )
-    await parts.put(old)
+    await parts.put(Memory("old", "ann", "old", 1, 1, 1, status=MemoryStatus.SUPERSEDED))
 
     async def contents(**parameters: Any) -> list[str]:
         return [m["content"] for m in (await api.get("/v1/memory", params=parameters)).json()["memories"]]
@@ -119,32 +118,36 @@ async def test_a_listing_is_read_as_clients_of_the_router_read_it(api: httpx.Asy
 
 
 async def test_a_search_hands_everything_to_the_ranking(api: httpx.AsyncClient, parts: Parts) -> None:
+    claim = {"subject": "pet", "name": "Tom", "attribute": "food", "value": "fish"}
+    answer = {"role": "assistant", "content": [{"type": "text", "text": "ok"}]}
     body = {
         "query": "how much?",
         "limit": 7,
         "token_budget": 900,
         "memory_types": ["semantic"],
-        "history": [
-            {"role": "user", "content": "the trip"},
-            {"role": "assistant", "content": [{"type": "text", "text": "ok"}]},
-        ],
+        "history": [{"role": "user", "content": "the trip"}, answer],
         "as_of": "2025-03-04T10:00:00+01:00",
     }
-    assert (await api.post("/v1/memory/search", json=body)).json()["memories"] == []
-    query, history, options, as_of = parts.searcher.asked[0]
+    assert (await api.post("/v1/memory/search", json=body | claim)).json()["memories"] == []
+    await api.post("/v1/memory/search", json={"query": "what?", "subject": None, "name": ""})
+    (query, history, options, as_of), (_, _, plain, _) = parts.searcher.asked
     assert (query, as_of) == ("how much?", 1_741_078_800.0)
     assert [(m.role, m.content) for m in history] == [("user", "the trip"), ("assistant", "ok")]
-    assert options == RequestOptions(memory_types=("semantic",), retrieval_limit=7, token_budget=900)
-
-
-async def test_a_search_may_name_a_claim(api: httpx.AsyncClient, parts: Parts) -> None:
-    claim = {"subject": "pet", "name": "Tom", "attribute": "food", "value": "fish"}
-    assert (await api.post("/v1/memory/search", json={"query": "what?", **claim})).status_code == 200
-    await api.post("/v1/memory/search", json={"query": "what?", "subject": None, "name": ""})
-    asked = [options.claim for _, _, options, _ in parts.searcher.asked]
-    assert asked == [ClaimFilter("pet", "Tom", "food", "fish"), ClaimFilter()]
+    asked = RequestOptions(memory_types=("semantic",), retrieval_limit=7, token_budget=900)
+    assert options == replace(asked, claim=ClaimFilter("pet", "Tom", "food", "fish"))
+    assert plain.claim == ClaimFilter()
     for field in claim:
         assert_refused(await api.post("/v1/memory/search", json={"query": "what?", field: "x" * 1_001}), 400, field)
+
+
+async def test_turns_are_read_as_chats_are(api: httpx.AsyncClient, parts: Parts) -> None:
+    parts.library.envelopes = Envelopes.parsed(["ask", "-hint"])
+    said = (("ann", "<hint>\nI am Al\n</hint>\n<ask>\nI am Ann\n</ask>"), ("Bob", "I am Bob"))
+    messages = [{"role": "user", "name": name, "content": text} for name, text in said]
+    body = {"session_id": "s", "messages": messages}
+    assert (await api.post("/v1/memory/turns", json=body)).status_code == 202
+    (turn,) = [turn async for turn in parts.library.turns("ann")]
+    assert [one.content for one in turn.messages] == ["I am Ann"]
 
 
 async def test_turns_are_accepted_and_learnt_and_flush_waits_for_them(api: httpx.AsyncClient, parts: Parts) -> None:
@@ -157,9 +160,7 @@ async def test_turns_are_accepted_and_learnt_and_flush_waits_for_them(api: httpx
     parts.now += 1
     assert (await api.post("/v1/memory/flush")).json() == {"pending": 1, "failed": 0}
     assert (await api.get("/v1/memory/stats")).json()["turns"] == {"pending": 1, "failed": 0}
-    lease = await parts.lease()
-    assert lease is not None
-    await parts.learn(lease)
+    await learn_all(parts)
     assert (await api.post("/v1/memory/flush", json={"session_id": "s"})).json() == {"pending": 0, "failed": 0}
     stats = (await api.get("/v1/memory/stats")).json()
     assert stats["memories"] == {"active": 1, "superseded": 0, "archived": 0}
@@ -189,13 +190,10 @@ async def test_health_follows_the_store_and_liveness_does_not(parts: Parts, monk
 
 
 async def test_forgetting_a_turn_forgets_what_stands_on_it_alone(api: httpx.AsyncClient, parts: Parts) -> None:
-    told = {"created_at": NOW, "updated_at": NOW, "said_at": NOW, "user_id": "ann"}
-    tea, again = Evidence("I like tea", "t1"), Evidence("I like tea!", "t2")
-    await parts.put(
-        Memory(id="alone", content="My cat is Tom", evidence=(Evidence("My cat is Tom", "t1"),), **told),
-        Memory(id="twice", content="I like tea", evidence=(tea, again), **told),
-        Memory(id="other", content="I sail", evidence=(Evidence("I sail", "t3"),), **told),
-    )
+    told = {"alone": ("My cat is Tom", ["t1"]), "twice": ("I like tea", ["t1", "t2"]), "other": ("I sail", ["t3"])}
+    for memory_id, (said, turns) in told.items():
+        evidence = tuple(Evidence(said, turn) for turn in turns)
+        await parts.put(Memory(memory_id, "ann", said, NOW, NOW, NOW, evidence=evidence))
     assert (await api.delete("/v1/memory/turns/t1", headers=BOB)).status_code == 404
     answer = await api.delete("/v1/memory/turns/t1")
     assert (answer.status_code, answer.json()) == (200, {"deleted": 1, "kept": 1})

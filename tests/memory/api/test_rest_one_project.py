@@ -6,6 +6,7 @@ An export has what the caller has in exactly that project, and what its members 
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,8 @@ from project_members import let_in
 from project_world import ProjectWorld, project_world
 
 from memory.errors import Unavailable
-from memory.model import Change, ChangeKind, RecallStatus, Receipt
+from memory.model import RecallStatus, Receipt, Turn
 from memory.model.projects import ProjectRole
-from memory.model.raw_words import rows_of
 
 RED = {"project_id": "red"}
 LINES = {"content-type": "application/x-ndjson"}
@@ -29,55 +29,45 @@ SECRETS = {"owner_only": "the kestrel badge", "members": "the kestrel launch", "
 # Erasure
 
 
-async def erased(api: httpx.AsyncClient, parts: Parts) -> str:
-    """The id of an erasure of `red` whose files are rewritten."""
-    answer = await api.delete("/v1/memory/everything", params=RED)
-    assert answer.status_code == 202, answer.text
-    assert answer.json()["state"] == "deleted"
-    erasure_id = str(answer.json()["erasure_id"])
-    await parts.erasures.rewritten(await parts.erasures.pending(), at=NOW + 5)
-    return erasure_id
-
-
-async def test_all_of_the_project_goes_and_all_else_stays(api: httpx.AsyncClient, parts: Parts) -> None:
-    for project in ("red", "blue", ""):
-        await add_one(api, f"The office of {project} is green", project_id=project)
-        said = [{"role": "user", "content": f"I work on {project}"}]
-        turn = {"session_id": f"s-{project}", "at": 1_000, "messages": said, "project_id": project}
+async def test_all_of_the_project_goes_and_all_else_stays(
+    api: httpx.AsyncClient, parts: Parts, live: Callable[[str], Awaitable[Turn]]
+) -> None:
+    projects = ("red", "blue", "")
+    for project in projects:
+        await live(project)
+    for project in projects:
+        said = {"role": "user", "content": f"I also work on {project or 'nowhere'}"}  # nobody learns it
+        turn = {"session_id": f"s-{project}", "at": 2_000, "messages": [said], "project_id": project}
         assert (await api.post("/v1/memory/turns", json=turn)).is_success
-        profile = await api.put("/v1/profile", params={"project_id": project}, json={"pinned": [f"Be {project}"]})
-        assert profile.is_success
         receipt = Receipt(f"r-{project}", "ann", NOW, RecallStatus.EMPTY, "nothing_relevant", project_id=project)
         parts.receipts.keep(receipt)
     parts.now += 1
     answer = (await api.delete("/v1/memory/everything", params=RED)).json()
-    assert answer["deleted"] == {"memories": 1, "turns_withdrawn": 1}
+    assert answer["deleted"] == {"memories": 2, "turns_withdrawn": 1}
     exported = (await api.get("/v1/memory/export", params=RED)).text
-    assert len(exported.splitlines()) == 1
+    assert [json.loads(line)["kind"] for line in exported.splitlines()] == ["memproxy-export"]
     listed = (await api.get("/v1/memory/receipts")).json()["receipts"]
     assert sorted(one["id"] for one in listed) == ["r-", "r-blue"]
     whole = (await api.get("/v1/memory/export")).text
-    assert len(whole.splitlines()) == 1 + 2 * 3
-    assert not [words for words in ('"red"', "of red", "on red", "Be red") if words in whole]
+    assert len(whole.splitlines()) == 1 + 2 * 7
+    assert not [words for words in ('"red"', "of red", "on red", "it red", "red!") if words in whole]
 
 
 async def test_its_state_says_whether_files_are_rewritten(api: httpx.AsyncClient, parts: Parts) -> None:
-    erasure_id = await erased(api, parts)
-    shown = (await api.get(f"/v1/memory/erasures/{erasure_id}", params=RED)).json()
+    """To its user alone, who names the project."""
+    answer = await api.delete("/v1/memory/everything", params=RED)
+    assert (answer.status_code, answer.json()["state"]) == (202, "deleted")
+    await parts.erasures.rewritten(await parts.erasures.pending(), at=NOW + 5)
+    path = f"/v1/memory/erasures/{answer.json()['erasure_id']}"
+    shown = (await api.get(path, params=RED)).json()
     assert (shown["state"], shown["rewritten_at"]) == ("rewritten", "2025-06-15T15:06:45Z")
-
-
-async def test_it_is_known_to_its_user_alone_who_names_the_project(api: httpx.AsyncClient, parts: Parts) -> None:
-    erasure_id = await erased(api, parts)
-    path = f"/v1/memory/erasures/{erasure_id}"
-    assert (await api.get(path, params=RED)).is_success
     assert_refused(await api.get(path), 404)
     assert_refused(await api.get(path, params={"project_id": "blue"}), 404)
     assert_refused(await api.get(path, params=RED, headers=BOB), 404)
     of_user = (await api.delete("/v1/memory/everything")).json()["erasure_id"]
     assert_refused(await api.get(f"/v1/memory/erasures/{of_user}", params=RED), 404)
-    for project in ("", " red", "red\n"):
-        for method, asked in ("DELETE", "/v1/memory/everything"), ("GET", path):
+    for project in ("", " red", "red\n", "x" * 300):
+        for method, asked in ("DELETE", "/v1/memory/everything"), ("GET", path), ("GET", "/v1/memory/export"):
             assert_refused(await api.request(method, asked, params={"project_id": project}), 400)
 
 
@@ -89,31 +79,24 @@ async def test_deleting_a_project_has_its_files_rewritten(api: httpx.AsyncClient
     assert waiting.deleted == {"memories": 1, "turns_withdrawn": 0}
 
 
-async def test_deleting_a_shared_project_has_its_files_rewritten_and_only_its_owner_may(
-    api: httpx.AsyncClient, parts: Parts
-) -> None:
-    assert (await api.post("/v1/memory/projects", json=RED)).is_success
-    await let_in(parts.library.projects.membership, "ann", "red", "bob", ProjectRole.ADMIN)
-    assert_refused(await api.delete("/v1/memory/projects/red", headers=BOB), 403)
-    assert await parts.erasures.pending() == []
-    assert (await api.delete("/v1/memory/projects/red")).json() == {"deleted": 1}
-    [waiting] = await parts.erasures.pending()
-    assert waiting.deleted == {"shared_projects": 1}
-    assert_refused(await api.delete("/v1/memory/projects/red"), 404)
-
-
-async def test_files_are_rewritten_also_if_deleting_a_shared_project_was_broken_off(
+async def test_deleting_a_shared_project_has_its_files_rewritten_also_if_it_is_broken_off(
     api: httpx.AsyncClient, parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert (await api.post("/v1/memory/projects", json=RED)).is_success
-
     async def broken_off(*_: str) -> None:
         raise Unavailable("store", "away")
 
-    monkeypatch.setattr(parts.library.projects.membership, "delete", broken_off)
-    assert_refused(await api.delete("/v1/memory/projects/red"), 503)
-    [waiting] = await parts.erasures.pending()
-    assert waiting.deleted == {"shared_projects": 0}
+    path, membership = "/v1/memory/projects/red", parts.library.projects.membership
+    assert (await api.post("/v1/memory/projects", json=RED)).is_success
+    await let_in(membership, "ann", "red", "bob", ProjectRole.ADMIN)
+    assert_refused(await api.delete(path, headers=BOB), 403)
+    assert await parts.erasures.pending() == []
+    with monkeypatch.context() as patch:
+        patch.setattr(membership, "delete", broken_off)
+        assert_refused(await api.delete(path), 503)
+    assert (await api.delete(path)).json() == {"deleted": 1}
+    deleted = [waiting.deleted["shared_projects"] for waiting in await parts.erasures.pending()]
+    assert sorted(deleted) == [0, 1]
+    assert_refused(await api.delete(path), 404)
 
 
 async def contents(world: ProjectWorld, user: str) -> set[str]:
@@ -148,40 +131,18 @@ async def test_in_a_shared_project_everybody_erases_what_is_theirs_and_nobody_wh
 # Export
 
 
-async def live(api: httpx.AsyncClient, parts: Parts, project: str) -> None:
-    """A memory, a learnt turn with a tool's message and raw words, and a profile, each with the project's name."""
-    here = {"project_id": project} if project else {}
-    name = project or "nowhere"
-    memory = {"content": f"The office of {name} is green", **here}
-    assert (await api.post("/v1/memory", json={"memories": [memory]})).is_success
-    said = [{"role": "user", "content": f"I work on {name}"}, {"role": "assistant", "content": "Fine"}]
-    turn = {"session_id": f"s-{name}", "at": 1_000, "messages": said, **here}
-    assert (await api.post("/v1/memory/turns", json=turn)).is_success
-    lease = await parts.lease()
-    assert lease is not None
-    await parts.learn(lease)
-    [row] = rows_of(lease.turns[0], [said[0]["content"]])
-    vectors = await parts.embedder.embed([row.content], is_urgent=False)
-    await parts.store.apply("ann", [Change(ChangeKind.CREATE, row)], vectors)
-    added = {"source_type": "tool", "source": "radio", "target_type": "agent", "target": "a", "content": f"{name}!"}
-    path = f"/v1/memory/conversations/s-{name}/messages"
-    assert (await api.post(path, json={"messages": [added], **here})).is_success
-    profile = await api.put("/v1/profile", params=here, json={"pinned": [f"Call it {name}"]})
-    assert profile.is_success, profile.text
-
-
 async def test_it_has_all_of_exactly_that_project_and_is_imported_elsewhere(
-    api: httpx.AsyncClient, parts: Parts, tmp_path: Path
+    api: httpx.AsyncClient, live: Callable[[str], Awaitable[Turn]], tmp_path: Path
 ) -> None:
     for project in ("red", "", "blue"):
-        await live(api, parts, project)
-    exported = await api.get("/v1/memory/export", params={"project_id": "red"})
+        await live(project)
+    exported = await api.get("/v1/memory/export", params=RED)
     lines = [json.loads(line) for line in exported.text.splitlines()]
     kinds = ["memproxy-export", "profile", "memory", "memory", "turn", "message", "raw_words"]
     assert [one["kind"] for one in lines] == kinds
     assert all("red" in json.dumps(one) for one in lines[1:])
     assert not [word for word in ("blue", "nowhere") if word in exported.text]
-    plain = await api.get("/v1/memory/export", params={"project_id": "red", "record": "false"})
+    plain = await api.get("/v1/memory/export", params={**RED, "record": "false"})
     assert plain.text.splitlines() == exported.text.splitlines()[:4]
     whole = (await api.get("/v1/memory/export")).text.splitlines()
     assert set(exported.text.splitlines()) < set(whole)
@@ -190,15 +151,8 @@ async def test_it_has_all_of_exactly_that_project_and_is_imported_elsewhere(
     async with library_parts(tmp_path / "elsewhere") as other, api_of(other, headers=ANN) as elsewhere:
         counts = (await elsewhere.post("/v1/memory/import", content=exported.content, headers=LINES)).json()
         assert (counts["stored"], counts["turns"], counts["messages"], counts["raw_words"]) == (2, 1, 1, 1)
-        again = await elsewhere.get("/v1/memory/export", params={"project_id": "red"})
+        again = await elsewhere.get("/v1/memory/export", params=RED)
         assert [json.loads(line)["kind"] for line in again.text.splitlines()] == kinds
-
-
-async def test_a_project_that_nobody_knows_is_empty_and_an_invalid_one_is_refused(api: httpx.AsyncClient) -> None:
-    answer = await api.get("/v1/memory/export", params={"project_id": "nowhere"})
-    assert [json.loads(line)["kind"] for line in answer.text.splitlines()] == ["memproxy-export"]
-    for project in ("", " red", "red\n", "x" * 300):
-        assert_refused(await api.get("/v1/memory/export", params={"project_id": project}), 400)
 
 
 async def in_export(world: ProjectWorld, user: str) -> set[tuple[str, str]]:
@@ -219,15 +173,14 @@ async def test_members_get_what_they_may_see_and_others_what_they_shared_themsel
     await world.call("olga", "POST", "/projects", {"project_id": "apollo"})
     for user, role in (("vic", "viewer"), ("ed", "editor"), ("ada", "admin"), ("gone", "editor")):
         await world.let_in("olga", "apollo", user, role)
-    for author in ("ed", "gone"):
+    authors = ("ed", "gone")
+    for author in authors:
         for visibility, content in SECRETS.items():
             one = {"content": f"{content}, says {author}", "project_id": "apollo", "visibility": visibility}
             assert (await world.call(author, "POST", "", {"memories": [one]})).is_success
     await world.call("olga", "DELETE", "/projects/apollo/members/gone")
-    all_of = {
-        author: {(author, f"{content}, says {author}") for content in SECRETS.values()} for author in ("ed", "gone")
-    }
-    private = {(author, f"{SECRETS['owner_only']}, says {author}") for author in ("ed", "gone")}
+    all_of = {author: {(author, f"{content}, says {author}") for content in SECRETS.values()} for author in authors}
+    private = {(author, f"{SECRETS['owner_only']}, says {author}") for author in authors}
     for member in ("vic", "ada", "olga"):
         assert await in_export(world, member) == (all_of["ed"] | all_of["gone"]) - private
     assert await in_export(world, "ed") == all_of["ed"] | (all_of["gone"] - private)

@@ -30,16 +30,13 @@ RULES = CallerRules(
     ClaimNames(tenant="tenant"),
     (service_token("operator", OPERATOR, "operate"), service_token("program", PROGRAM, "read", "write")),
 )
-CALLS = [
-    ("GET", "/v1/memory/operator/requests", None),
-    ("GET", "/v1/memory/operator/queue", None),
-    ("GET", "/v1/memory/operator/dead-letters", None),
-    ("GET", "/v1/memory/operator/health", None),
-    ("POST", "/v1/memory/operator/dead-letters/replay", {"ids": ["w"]}),
-    ("POST", "/v1/memory/operator/dead-letters/drop", {"ids": ["w"]}),
-    ("GET", "/v1/memory/operator/reports", None),
-    ("GET", "/v1/memory/operator/erasures", None),
-    ("POST", "/v1/memory/operator/erasures", {"user_id": "zoe"}),
+BASE = "/v1/memory/operator"
+SHOWN = [f"{BASE}/{name}" for name in ("requests", "queue", "dead-letters", "health", "reports", "erasures")]
+CALLS: list[tuple[str, str, Any]] = [
+    *(("GET", path, None) for path in SHOWN),
+    ("POST", f"{BASE}/dead-letters/replay", {"ids": ["w"]}),
+    ("POST", f"{BASE}/dead-letters/drop", {"ids": ["w"]}),
+    ("POST", f"{BASE}/erasures", {"user_id": "zoe"}),
 ]
 PARTS = ("store", "turn_log", "embedder", "learning")
 MARKER = "zanzibar"  # in every text of the user
@@ -77,28 +74,24 @@ async def test_only_a_token_with_the_scope_operate_is_admitted(parts: Parts, mod
 async def test_operators_see_ids_states_and_times_and_no_text_of_a_user(parts: Parts) -> None:
     await filled(parts)
     async with api_of(parts) as api:
-        answers = {path: await api.get(path) for method, path, _ in CALLS if method == "GET"}
+        answers = {path: await api.get(path) for path in SHOWN}
     assert [one.status_code for one in answers.values()] == [200] * 6
     assert not [path for path, answer in answers.items() if MARKER in answer.text]
     requests, queue, letters, health, reports, erasures = (answer.json() for answer in answers.values())
     assert reports == {"reports": [], "next_cursor": None}
     assert erasures == {"erasures": []}
-    assert requests == {
-        "requests": [
-            {
-                "receipt_id": "r1",
-                "user_id": "ann",
-                "created_at": "2025-06-15T15:06:40Z",
-                "status": "used",
-                "reason": "found",
-                "memories": 1,
-                "tokens": 9,
-                "verdicts": {"injected": 1, "irrelevant": 2},
-                "timings_ms": {"embed": 3.5},
-            }
-        ],
-        "next_cursor": None,
+    one = {
+        "receipt_id": "r1",
+        "user_id": "ann",
+        "created_at": "2025-06-15T15:06:40Z",
+        "status": "used",
+        "reason": "found",
+        "memories": 1,
+        "tokens": 9,
+        "verdicts": {"injected": 1, "irrelevant": 2},
+        "timings_ms": {"embed": 3.5},
     }
+    assert requests == {"requests": [one], "next_cursor": None}
     assert (queue["dead"], queue["due"], queue["shed"]) == (2, 0, 0)
     shown = [(one["user_id"], one["turns"], one["reason"]) for one in letters["dead_letters"]]
     assert shown == [("ann", 1, "no answer")] * 2
@@ -106,9 +99,7 @@ async def test_operators_see_ids_states_and_times_and_no_text_of_a_user(parts: P
 
 
 @pytest.mark.parametrize(("call", "done", "retrying"), [("replay", "replayed", 1), ("drop", "dropped", 0)])
-async def test_named_dead_letters_are_replayed_or_dropped_and_no_others(
-    parts: Parts, call: str, done: str, retrying: int
-) -> None:
+async def test_named_dead_letters_are_replayed_or_dropped(parts: Parts, call: str, done: str, retrying: int) -> None:
     await filled(parts)
     path = "/v1/memory/operator/dead-letters"
     async with api_of(parts) as api:
@@ -127,19 +118,19 @@ async def test_an_operator_erases_the_named_user_alone_and_follows_the_erasure(p
     await filled(parts)
     await parts.put(Memory("m2", "bob", "I like tea", NOW, NOW, NOW))
     path, operator = "/v1/memory/operator/erasures", with_token(OPERATOR)
-    async with api_of(parts, identity_mode="header", rules=RULES) as api:
-        erasure = (await api.post(path, json={"user_id": "ann"}, headers=operator)).json()
+    async with api_of(parts, identity_mode="header", rules=RULES, headers=operator) as api:
+        erasure = (await api.post(path, json={"user_id": "ann"})).json()
         assert (erasure["state"], erasure["deleted"]) == ("deleted", {"memories": 1, "turns_withdrawn": 0})
         assert [await parts.store.count(MemoryFilter(user, status=None)) for user in ("bob", "ann")] == [1, 0]
         await parts.erasures.rewritten(await parts.erasures.pending(), at=NOW + 5)
         one = f"{path}/{erasure['erasure_id']}"
-        found = (await api.get(one, params={"user_id": "ann"}, headers=operator)).json()
+        found = (await api.get(one, params={"user_id": "ann"})).json()
         assert (found["state"], found["rewritten_at"]) == ("rewritten", "2025-06-15T15:06:45Z")
-        assert (await api.get(path, headers=operator)).json() == {"erasures": [found]}
-        assert_refused(await api.get(one, params={"user_id": "bob"}, headers=operator), 404)
-        assert_refused(await api.get(one, headers=operator), 400)
+        assert (await api.get(path)).json() == {"erasures": [found]}
+        assert_refused(await api.get(one, params={"user_id": "bob"}), 404)
+        assert_refused(await api.get(one), 400)
         for body in ({}, {"user_id": ""}, {"user_id": " ann"}, {"user_id": "ann", "project_id": "red"}):
-            assert_refused(await api.post(path, json=body, headers=operator), 400)
+            assert_refused(await api.post(path, json=body), 400)
 
 
 async def test_reports_are_listed_newest_first_and_shown_whole(parts: Parts) -> None:
@@ -150,14 +141,9 @@ async def test_reports_are_listed_newest_first_and_shown_whole(parts: Parts) -> 
         assert [one["name"] for one in first["reports"]] == ["recall-2", "recall-1"]
         rest = (await api.get("/v1/memory/operator/reports", params={"cursor": first["next_cursor"]})).json()
         assert ([one["name"] for one in rest["reports"]], rest["next_cursor"]) == (["recall-0"], None)
+        made = {"evaluation": "recall", "file": "facts.jsonl", "version": "9.9.9"}
         assert (await api.get("/v1/memory/operator/reports/recall-1")).json() == {
-            "report": {
-                "name": "recall-1",
-                "evaluation": "recall",
-                "file": "facts.jsonl",
-                "version": "9.9.9",
-                "created_at": "2025-06-15T15:06:41Z",
-            },
+            "report": {"name": "recall-1", "created_at": "2025-06-15T15:06:41Z", **made},
             "tables": [{"columns": ["group", "recall"], "rows": [["all", "0.1"]]}],
         }
         assert_refused(await api.get("/v1/memory/operator/reports/recall-9"), 404)
@@ -175,9 +161,8 @@ async def test_health_names_the_part_that_does_not_work(parts: Parts, monkeypatc
     parts.now += 3_600
     async with api_of(parts) as api:
         found = (await api.get("/v1/memory/operator/health")).json()["parts"]
-    assert [(one["part"], one["reason"]) for one in found] == list(
-        zip(PARTS, (None, None, "unavailable", "late"), strict=True)
-    )
+    reasons = {"store": None, "turn_log": None, "embedder": "unavailable", "learning": "late"}
+    assert [(one["part"], one["reason"]) for one in found] == [*reasons.items()]
 
 
 async def test_users_list_their_own_receipts_and_those_of_a_memory(api: httpx.AsyncClient, parts: Parts) -> None:
@@ -191,12 +176,12 @@ async def test_users_list_their_own_receipts_and_those_of_a_memory(api: httpx.As
         "injected": ["m1"],
         "tokens": 9,
     }
-    for parameters in ({}, {"memory_id": "m1"}):
-        found = (await api.get("/v1/memory/receipts", params=parameters)).json()
-        assert found == {"receipts": [expected], "next_cursor": None}
-    assert (await api.get("/v1/memory/receipts?memory_id=m2")).json()["receipts"] == []
-    assert (await api.get("/v1/memory/receipts", headers=BOB)).json()["receipts"] == []
-    assert_refused(await api.get("/v1/memory/receipts?cursor=x"), 400, "next_cursor")
+    path = "/v1/memory/receipts"
+    for asked in (path, f"{path}?memory_id=m1"):
+        assert (await api.get(asked)).json() == {"receipts": [expected], "next_cursor": None}
+    assert (await api.get(f"{path}?memory_id=m2")).json()["receipts"] == []
+    assert (await api.get(path, headers=BOB)).json()["receipts"] == []
+    assert_refused(await api.get(f"{path}?cursor=x"), 400, "next_cursor")
 
 
 async def test_callers_learn_the_id_by_which_they_call_themselves(parts: Parts, api: httpx.AsyncClient) -> None:
@@ -209,5 +194,4 @@ async def test_callers_learn_the_id_by_which_they_call_themselves(parts: Parts, 
         assert found == alone | {"shown_as": "acme/ann"}  # calls that name the user take the id without the tenant
         memory_id = await add_one(verified)
         assert (await verified.get(f"/v1/memory/{memory_id}")).json()["user_id"] == found["shown_as"]
-        answer = await verified.delete("/v1/memory", params={"user_id": found["user_id"]})
-        assert answer.status_code == 200
+        assert (await verified.delete("/v1/memory", params={"user_id": found["user_id"]})).status_code == 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import pytest
 from api_parts import ANN, BOB, add_one, api_of, assert_refused
 from library_parts import Parts, library_parts
 
-from memory.model import Change, ChangeKind
-from memory.model.raw_words import raw_row_ids, rows_of
+from memory.model import Turn
+from memory.model.raw_words import raw_row_ids
 from memory.model.turns import copied_turn_id
 from memory.service import profiles
 from memory.service.imported_ids import imported_id
@@ -31,20 +32,18 @@ async def test_what_is_exported_is_imported_elsewhere(api: httpx.AsyncClient, tm
     await api.put("/v1/profile", json={"pinned": ["Answer in German"]})
     answer = await api.get("/v1/memory/export")
     assert answer.headers["content-type"] == "application/x-ndjson"
-    assert [json.loads(line)["kind"] for line in answer.text.splitlines()] == KINDS
+    assert await kinds_of(api) == KINDS
     assert len((await api.get("/v1/memory/export", headers=BOB)).text.splitlines()) == 1
     (tmp_path / "elsewhere").mkdir()
     async with library_parts(tmp_path / "elsewhere") as parts, api_of(parts, headers=ANN) as elsewhere:
-        counts = (await elsewhere.post("/v1/memory/import", content=answer.content, headers=LINES)).json()
-        assert counts == {"stored": 3, "present": 0, "forgotten": 0, "profiles": 1, **NO_RECORD}
+        counts = {"stored": 3, "present": 0, "forgotten": 0, "profiles": 1, **NO_RECORD}
+        assert await imported(elsewhere, answer.content) == counts
         await elsewhere.delete(f"/v1/memory/{imported_id('ann', ids[0])}")
-        again = await elsewhere.post("/v1/memory/import", content=answer.content.rstrip(), headers=LINES)
-        assert again.json() == {"stored": 0, "present": 2, "forgotten": 1, "profiles": 0, **NO_RECORD}
+        counts |= {"stored": 0, "present": 2, "forgotten": 1, "profiles": 0}
+        assert await imported(elsewhere, answer.content.rstrip()) == counts
 
 
-async def test_an_import_sets_no_more_profiles_than_a_user_may_have(
-    api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_import_sets_only_so_many_profiles(api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profiles, "PROFILES_MAX", 2)
     lines = [{"kind": "profile", "project_id": name, "pinned": ["Answer in German"]} for name in ("", "red", "blue")]
     content = HEADER + b"".join(json.dumps(line).encode() + b"\n" for line in lines)
@@ -59,8 +58,7 @@ async def test_an_import_may_be_larger_than_other_bodies(api: httpx.AsyncClient,
     rows = [row | {"id": f"m{n}", "content": f"{n} " + "x" * 7_000} for n in range(200)]
     content = HEADER + b"".join(json.dumps({"kind": "memory", "memory": one}).encode() + b"\n" for one in rows)
     assert len(content) > 1 << 20
-    answer = await api.post("/v1/memory/import", content=content, headers=LINES)
-    assert answer.json()["stored"] == 200
+    assert (await imported(api, content))["stored"] == 200
     assert {m["user_id"] for m in (await api.get("/v1/memory")).json()["memories"]} == {"ann"}
 
 
@@ -80,55 +78,49 @@ async def test_what_is_no_export_is_refused(
     assert_refused(await api.post("/v1/memory/import", content=content, headers=headers), status, words)
 
 
+async def imported(api: httpx.AsyncClient, content: bytes) -> Any:
+    return (await api.post("/v1/memory/import", content=content, headers=LINES)).json()
+
+
+async def kinds_of(api: httpx.AsyncClient) -> list[str]:
+    return [json.loads(line)["kind"] for line in (await api.get("/v1/memory/export")).text.splitlines()]
+
+
 async def test_the_conversation_record_goes_along_and_stays_deleted_where_it_was(
-    api: httpx.AsyncClient, parts: Parts, tmp_path: Path
+    api: httpx.AsyncClient, parts: Parts, live: Callable[[str], Awaitable[Turn]], tmp_path: Path
 ) -> None:
-    said = [{"role": "user", "content": "I live in Ulm"}, {"role": "assistant", "content": "Nice"}]
-    turn = {"session_id": "s1", "at": 1_000, "messages": said, "project_id": "red"}
-    assert (await api.post("/v1/memory/turns", json=turn)).is_success
-    waiting = {"session_id": "s2", "at": 2_000, "messages": [{"role": "user", "content": "I sail on Sundays"}]}
-    lease = await parts.lease()
-    assert lease is not None
-    await parts.learn(lease)
-    assert (await api.post("/v1/memory/turns", json=waiting)).is_success
-    added = {"source_type": "tool", "source": "radio", "target_type": "agent", "target": "a", "content": "72 bpm"}
-    assert (await api.post("/v1/memory/conversations/s1/messages", json={"messages": [added]})).is_success
-    row = rows_of(lease.turns[0], ["I live in Ulm"])[0]
-    vectors = await parts.embedder.embed([row.content], is_urgent=False)
-    await parts.store.apply("ann", [Change(ChangeKind.CREATE, row)], vectors)
+    learnt = await live("red")
+    said = [{"role": "user", "content": "I sail on Sundays"}]
+    waiting = await api.post("/v1/memory/turns", json={"session_id": "s2", "at": 2_000, "messages": said})
     exported = (await api.get("/v1/memory/export")).content
-    kinds = [json.loads(line)["kind"] for line in exported.splitlines()]
-    assert kinds == ["memproxy-export", "memory", "turn", "turn", "message", "raw_words"]
+    assert await kinds_of(api) == [*KINDS[:4], "turn", "turn", "message", "raw_words"]
     plain = (await api.get("/v1/memory/export", params={"record": "false"})).content
-    assert plain == b"".join(line + b"\n" for line in exported.splitlines()[:2])
+    assert plain == b"".join(exported.splitlines(keepends=True)[:4])
     (tmp_path / "elsewhere").mkdir()
     async with library_parts(tmp_path / "elsewhere") as other, api_of(other, headers=BOB) as bob:
-        counts = (await bob.post("/v1/memory/import", content=exported, headers=LINES)).json()
         recorded = {"turns": 2, "messages": 1, "raw_words": 1}
-        assert counts == {"stored": 1, "present": 0, "forgotten": 0, "profiles": 0} | NO_RECORD | recorded
+        stored = {"stored": 2, "present": 0, "forgotten": 0, "profiles": 1}
+        assert await imported(bob, exported) == stored | NO_RECORD | recorded
         theirs, ours = [(await one.get("/v1/memory/messages/export")).text for one in (bob, api)]
-        for one in (lease.turns[0].id, *(turn.id for turn in (await parts.lease() or lease).turns)):
+        for one in (learnt.id, waiting.json()["turn_id"]):
             theirs = theirs.replace(copied_turn_id("bob", one), one)
         assert theirs.replace('"bob"', '"ann"') == ours
         found = await other.lease()  # only what was not learnt yet
         assert found is not None
         assert [one.messages[0].content for one in found.turns] == ["I sail on Sundays"]
-        turn_id = copied_turn_id("bob", lease.turns[0].id)
+        turn_id = copied_turn_id("bob", learnt.id)
         raw = await other.store.memories("bob", raw_row_ids("bob", turn_id))
-        assert [one.content for one in raw] == ["I live in Ulm"]
+        assert [one.content for one in raw] == ["I work on red"]
         assert {quoted.turn_id for one in raw for quoted in one.evidence} == {turn_id}
         assert (await bob.delete(f"/v1/memory/turns/{turn_id}")).is_success
-        again = (await bob.post("/v1/memory/import", content=exported, headers=LINES)).json()
+        again = await imported(bob, exported)
         assert (again["turns"], again["raw_words"]) == (0, 0)
-        kept = [json.loads(line)["kind"] for line in (await bob.get("/v1/memory/export")).text.splitlines()]
-        assert kept == ["memproxy-export", "memory", "turn", "message"]
+        assert await kinds_of(bob) == [*KINDS[:4], "turn", "message"]
     async with api_of(parts, headers=BOB) as thief:  # in one system, nobody takes another's turn
         lines = exported.splitlines(keepends=True)
-        taken = await thief.post("/v1/memory/import", content=lines[0] + lines[2], headers=LINES)
-        assert taken.json()["turns"] == 1
-    async with api_of(parts, headers=ANN) as ann:
-        back = (await ann.post("/v1/memory/import", content=exported, headers=LINES)).json()
-        assert (back["turns"], back["present"], back["raw_words"]) == (0, 1, 0)
-        assert (await ann.delete(f"/v1/memory/turns/{lease.turns[0].id}")).is_success
-        gone = (await ann.post("/v1/memory/import", content=exported, headers=LINES)).json()
-        assert (gone["turns"], gone["raw_words"]) == (0, 0)
+        assert (await imported(thief, lines[0] + lines[4]))["turns"] == 1
+    back = await imported(api, exported)
+    assert (back["turns"], back["present"], back["raw_words"]) == (0, 2, 0)
+    assert (await api.delete(f"/v1/memory/turns/{learnt.id}")).is_success
+    gone = await imported(api, exported)
+    assert (gone["turns"], gone["raw_words"]) == (0, 0)

@@ -26,15 +26,15 @@ bob@x.example,Bob,Bolt,2024-04-01T10:00:00Z,none
 ann@x.example,Ann,Bolt,1714557600,moved
 """
 TEMPLATE = "{full name} works at {company}"
+ANN = ("--user", "ann", "--content-template")
+OF_PLANS = ("--user-column", "email", "--content-template", "Has plan {plan}")
 
 
 @pytest.fixture
 def url(tmp_path: Path) -> Iterator[str]:
     async def nothing(_: Parts) -> None: ...
 
-    folder = tmp_path / "library"
-    folder.mkdir()
-    with served_library(folder, nothing) as address:
+    with served_library(tmp_path, nothing) as address:
         yield address
 
 
@@ -90,8 +90,7 @@ def test_one_wrong_row_and_nothing_is_stored(file: Path, url: str) -> None:
 def test_rows_of_json_lines_are_the_same_as_of_csv(tmp_path: Path, url: str) -> None:
     rows = tmp_path / "customers.jsonl"
     rows.write_text('{"id": 7, "email": "ann", "plan": "gold"}\n\n{"id": 8, "email": "bob", "plan": null, "x": [1]}\n')
-    words = ("bootstrap", rows, "--user-column", "email", "--content-template", "Has plan {plan}", "--api", url)
-    words = (*words, "--id-column", "id")
+    words = ("bootstrap", rows, *OF_PLANS, "--id-column", "id", "--api", url)
     with pytest.raises(BadInput, match="line 3: 'plan' is empty"):
         run(*words)
     assert told(*words, "--skip-incomplete")["imported"] == 1
@@ -108,10 +107,7 @@ def test_rows_of_json_lines_are_the_same_as_of_csv(tmp_path: Path, url: str) -> 
         ('{"email": " ann\\u0000", "plan": "gold"}', "line 1: user_id"),
         ('{"email": "ann", "plan": "' + "x" * 20_000 + '"}', "line 1: content must have"),
         ('{"email": "ann", "plan": "go\\u0000ld"}', r"line 1: content has the control character U\+0000"),
-        (
-            '{"email": "ann", "plan": "gold", "note": "\\u001b[2J"}',
-            r"line 1: metadata has the control character U\+001B",
-        ),
+        ('{"email": "ann", "plan": "gold", "note": "\\u001b[2J"}', r"line 1: metadata has .* U\+001B"),
     ],
 )
 def test_a_row_that_cannot_be_a_memory_is_named(tmp_path: Path, line: str, said: str) -> None:
@@ -119,18 +115,18 @@ def test_a_row_that_cannot_be_a_memory_is_named(tmp_path: Path, line: str, said:
     rows.write_text(line)
     words = ("--metadata-column", "note") if '"note"' in line else ()
     with pytest.raises(BadInput, match=said):
-        run("bootstrap", rows, "--user-column", "email", "--content-template", "Has plan {plan}", "--dry-run", *words)
+        run("bootstrap", rows, *OF_PLANS, "--dry-run", *words)
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("--user-column", "mail", "--content-template", "{company}"), "no column 'mail'; it has email, full name"),
-        (("--user", "ann", "--content-template", "always the same"), "names no column"),
-        (("--user", "ann", "--content-template", "{company.__class__}"), "no column 'company.__class__'"),
-        (("--user", "ann", "--content-template", "{company!r}"), "give a column's name in braces"),
-        (("--user", "ann", "--content-template", "{company"), "expected '}'"),
-        (("--user", "ann", "--content-template", "{company}", "--category", "hobby"), "category must be one of"),
+        ((*ANN, "always the same"), "names no column"),
+        ((*ANN, "{company.__class__}"), "no column 'company.__class__'"),
+        ((*ANN, "{company!r}"), "give a column's name in braces"),
+        ((*ANN, "{company"), "expected '}'"),
+        ((*ANN, "{company}", "--category", "hobby"), "category must be one of"),
     ],
 )
 def test_a_column_map_that_cannot_be_is_refused(file: Path, words: tuple[str, ...], said: str) -> None:
@@ -141,13 +137,14 @@ def test_a_column_map_that_cannot_be_is_refused(file: Path, words: tuple[str, ..
 
 def test_it_has_to_be_said_whose_memories_they_are_and_what_the_file_is(file: Path) -> None:
     run("bootstrap", file, "--content-template", "{company}", code=2)
-    run("bootstrap", file, "--content-template", "{company}", "--user", "a", "--user-column", "email", code=2)
+    run("bootstrap", file, *ANN, "{company}", "--user-column", "email", code=2)
     other = file.rename(file.with_suffix(".txt"))
-    run("bootstrap", other, "--content-template", "{company}", "--user", "ann", code=2)
-    run("bootstrap", other, "--content-template", "{company}", "--user", "ann", "--format", "csv", "--dry-run")
+    words = ("bootstrap", other, *ANN, "{company}")
+    run(*words, code=2)
+    run(*words, "--format", "csv", "--dry-run")
     other.write_bytes(b"company\n\xff\n")
     with pytest.raises(BadInput, match="is not UTF-8"):
-        run("bootstrap", other, "--content-template", "{company}", "--user", "ann", "--format", "csv", "--dry-run")
+        run(*words, "--format", "csv", "--dry-run")
 
 
 def row(number: int, content: str) -> MemoryRow:
@@ -169,11 +166,9 @@ COLUMNS = ColumnOptions(content_template="{a}: {b}", user="ann", id_column="a", 
 @given(st.text())
 def test_no_text_makes_it_fail_in_another_way_than_by_saying_what_is_wrong(text: str) -> None:
     for read in (csv_rows, json_rows):
-        problems = RowProblems()
+        lines, problems = text.splitlines(keepends=True), RowProblems()
         try:
-            found = list(
-                memory_rows(read(text.splitlines(keepends=True), COLUMNS.needed(), problems), COLUMNS, problems)
-            )
+            found = list(memory_rows(read(lines, COLUMNS.needed(), problems), COLUMNS, problems))
         except BadInput:
             continue
         assert all(one.where.startswith("line ") for one in found)

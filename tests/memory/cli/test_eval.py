@@ -114,7 +114,7 @@ def test_a_report_is_kept_for_the_operator_page_under_its_name(tmp_path: Path) -
     config.write_text(json.dumps({"reports_dir": str(reports)}))
     for named in (("--report-name", "before-the-change"), ("--report",)):
         done = run("eval", "recall", few, "--config", config, *named)
-    older, newer = asyncio.run(kept_in(reports))[::-1]
+    newer, older = asyncio.run(kept_in(reports))
     assert older.head.name == "before-the-change"
     assert re.fullmatch(r"recall-\d{8}-\d{6}", newer.head.name)
     assert f"kept as report {newer.head.name}" in done.stderr
@@ -177,19 +177,13 @@ def test_a_file_of_another_format_is_refused_by_line_and_field(
         run("eval", command, file)
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"\n", "holds no record"),
-        (b"\x1f\x8bnot gzip", "cannot be read"),
-        (b"\xff\xfe{}", "line 1"),
-        (b"[1]", "LoCoMo"),
-    ],
-)
-def test_what_is_no_data_at_all_is_refused(tmp_path: Path, content: bytes, words: str) -> None:
-    (tmp_path / "none.jsonl").write_bytes(content)
-    with pytest.raises(BadInput, match=words):
-        run("eval", "recall", tmp_path / "none.jsonl")
+def test_what_is_no_data_at_all_is_refused(tmp_path: Path) -> None:
+    none = tmp_path / "none.jsonl"
+    unlike = {b"\n": "no record", b"\x1f\x8bnot gzip": "cannot be read", b"\xff\xfe{}": "line 1", b"[1]": "LoCoMo"}
+    for content, words in unlike.items():
+        none.write_bytes(content)
+        with pytest.raises(BadInput, match=words):
+            run("eval", "recall", none)
 
 
 def test_a_picture_of_facts_and_a_folder_that_is_not_there_are_refused_before_the_work(tmp_path: Path) -> None:
@@ -239,10 +233,9 @@ async def test_calls_tokens_and_seconds_are_reported_and_drawn(tmp_path: Path) -
         server.says, server.seconds = scripted(), 0.1
         written = await scored(server, "--model", "my-model", "--picture", drawn)
     assert {body["model"] for body in server.asked} == {"my-model"}
-    assert written["turns"] == 2
-    assert written["model_calls"] == len(server.asked) == 2  # the session, and whether a fact replaces one
-    assert written["prompt_tokens_per_turn"] == 100.0
-    assert written["cached_tokens_per_turn"] == 90.0
+    spent = {"turns": 2, "model_calls": 2, "prompt_tokens_per_turn": 100.0, "cached_tokens_per_turn": 90.0}
+    assert spent.items() <= written.items()
+    assert len(server.asked) == 2  # the session, and whether a fact replaces one
     assert written["seconds"] >= 0.1  # the answer's own
     assert ET.fromstring(drawn.read_text()).tag.endswith("svg")
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,22 +17,17 @@ from eval_command import evaluated
 from library_parts import Parts
 from project_members import invited_to, let_in
 from served_library import served_library
-from turn_logs import a_turn
+from turn_logs import START, leased, sqlite_deployment, tell
 from typer.main import get_command
 from typer.testing import Result
 
 from extproc.cli import memproxy
-from memory.adapters.sql.sqlite_database import SqliteDatabase
-from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.cli import erase
-from memory.model import Scope, TurnStatus
+from memory.model import Scope
 from memory.model.projects import ProjectRole
-from memory.ports import LearnDue
-from memory.processes.composition import SYSTEM_CLOCK
 from memory.service.requests import NewMemory
 
-ROOT = Path(__file__).parents[3]
-DATA = ROOT / "tests" / "data"
+SIGNALS = Path(__file__).parents[2] / "data" / "signals.jsonl"
 WITHOUT_JSON = {  # each with its reason; a command that has it must leave this list
     "up": "runs until it is stopped; its standard output is the line `ready`",
     "filter": "a part: runs until it is stopped, and prints nothing",
@@ -68,33 +65,26 @@ class World:
     url: str
     folder: Path
 
-    @property
-    def config(self) -> str:
-        return str(self.folder / "c.yaml")
-
     def run(self, words: str, *, code: int = 0) -> Result:
         """In a terminal, as far as progress bars can tell."""
-        given = words.replace("API", f"--user ann --api {self.url}").replace("HERE", f"--config {self.config}")
-        named = [word.replace("FOLDER", str(self.folder)) for word in given.split()]
+        given = words.replace("API", f"--user ann --api {self.url}").replace("HERE", "--config FOLDER/c.yaml")
+        named = given.replace("URL", self.url).replace("FOLDER", str(self.folder)).split()
         return run(*named, code=code, FORCE_COLOR="1", COLUMNS="120")
 
 
 async def fill(parts: Parts) -> None:
     await parts.library.add(Scope("ann"), [NewMemory(f"I like tea number {number}") for number in range(4)])
-    await parts.turn_log.append(replace(a_turn("t"), status=TurnStatus.CLOSED))
+    await tell(parts.turn_log, "t")
     membership = parts.library.projects.membership
     await membership.create("ann", "apollo")
     await let_in(membership, "ann", "apollo", "eve", ProjectRole.VIEWER)
     await invited_to(membership, "ann", "k1", "k2")
 
 
-async def bury(path: Path) -> None:
-    async with SqliteDatabase(path) as database:
-        log = SqlTurnLog(database, clock=SYSTEM_CLOCK)
-        await log.append(replace(a_turn("t"), status=TurnStatus.CLOSED))
-        lease = await log.lease(now=SYSTEM_CLOCK() + 60, seconds=60.0, due=LearnDue())
-        assert lease is not None
-        await log.move_to_dead_letters(lease, now=SYSTEM_CLOCK(), reason="junk")
+async def bury(folder: Path) -> None:
+    async with sqlite_deployment(folder).start() as process:
+        await tell(process.log, "t")
+        await process.log.move_to_dead_letters(await leased(process.log, START + 1), now=START + 1, reason="junk")
 
 
 @pytest.fixture(scope="module")
@@ -103,13 +93,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     settings_file(folder)
     (folder / "files.yaml").write_text(f"data_dir: {folder / 'data'}")
     (folder / "rows.csv").write_text("email,name\nann,Ann\n")
-    asyncio.run(bury(folder / "data" / "turns.sqlite"))
+    asyncio.run(bury(folder / "data"))
     (folder / "api").mkdir()
     with served_library(folder / "api", fill) as url:
         yield World(url, folder)
 
 
 LINES = ["export API", "sessions export API"]
+LONG = ("export API --output", "import", "forget", "sessions export")
 DOCUMENTS = [  # in an order in which each finds what it needs
     "search tea API",
     "list API",
@@ -149,57 +140,28 @@ DOCUMENTS = [  # in an order in which each finds what it needs
 
 def test_standard_output_is_one_document_and_progress_is_elsewhere(world: World) -> None:
     """One test: they follow upon each other."""
-    for words in DOCUMENTS:
-        result = world.run(
-            f"{words.replace('URL', world.url)} --json", code=int(words.startswith(("probe", "dlq drop")))
-        )
-        assert isinstance(json.loads(result.stdout), dict), words
-    for words in LINES:
-        lines = world.run(f"{words} --json").stdout.splitlines()
-        assert all(isinstance(json.loads(line), dict) for line in lines), words
-
-
-def test_long_work_shows_its_progress_on_standard_error_only(tmp_path: Path) -> None:
-    with served_library(tmp_path, fill) as url:
-        world = World(url, tmp_path)
-        for words in (
-            "export API --output FOLDER/again.jsonl",
-            "import FOLDER/again.jsonl API",
-            "forget id-000002 API --yes",
-            "forget --all API --yes",
-            "sessions export API",
-        ):
-            result = world.run(f"{words} --json")
-            assert "\x1b[" in result.stderr, words  # a bar, or a line that is renewed
-            assert "\x1b[" not in result.stdout
-            assert "━" not in result.stdout
+    for words in (*LINES, *DOCUMENTS):
+        result = world.run(f"{words} --json", code=int(words.startswith(("probe", "dlq drop"))))
+        printed = result.stdout.splitlines() if words in LINES else [result.stdout]
+        assert all(isinstance(json.loads(one), dict) for one in printed), words
+        assert "\x1b[" in result.stderr or not words.startswith(LONG), words  # a bar, or a line that is renewed
+        assert "\x1b[" not in result.stdout
+        assert "━" not in result.stdout
 
 
 def test_figures_of_an_evaluation_are_printed_where_the_file_is_a_dash(world: World) -> None:
     """In a process of its own, as a shell starts it."""
     file = world.folder / "signals.jsonl"
-    file.write_text((DATA / "signals.jsonl").read_text().splitlines()[0] + "\n")
+    file.write_text(SIGNALS.read_text().splitlines()[0] + "\n")
     ended = evaluated(world.folder, "signals", file, "--json", "-", FORCE_COLOR="1")
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["evaluation"] == "signals"
 
 
-@dataclass
-class Waiting:
-    """The time of who waits; each wait takes five minutes."""
-
-    now: float = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, _: float) -> None:
-        self.now += 300.0
-
-
 def test_an_erasure_that_is_waited_for_says_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here no worker rewrites files: the wait ends before."""
-    monkeypatch.setattr(erase, "time", Waiting())
+    """Here no worker rewrites files: the wait ends before, since each look at the clock is five minutes later."""
+    time = SimpleNamespace(monotonic=count(step=300).__next__, sleep=lambda _: None)
+    monkeypatch.setattr(erase, "time", time)
     with served_library(tmp_path, fill) as url:
         result = run("erase", "--user", "ann", "--api", url, "--yes", "--wait", "--json")
     assert json.loads(result.stdout)["state"] == "deleted"

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -17,7 +17,7 @@ from typing import Any, get_args
 import httpx
 import pytest
 from api_parts import api_of
-from command_worlds import memories_of, run, told
+from command_worlds import NOBODY, memories_of, run, told
 from library_parts import NOW, Parts, PlainSearch, library_parts
 from rich.cells import cell_len
 from served_library import served_library
@@ -42,15 +42,13 @@ SEEDED = [
 UNREAD = "broken"  # its first byte cannot be read, also not by root
 
 
-@contextmanager
-def serving(folder: Path, *, identity_mode: str = "development") -> Iterator[str]:
-    """The API; ann has three memories."""
+def serving(folder: Path, *added: NewMemory, **options: str) -> AbstractContextManager[str]:
+    """The API; ann has these memories, by default those of `SEEDED`."""
 
     async def fill(parts: Parts) -> None:
-        await parts.library.add(Scope("ann"), SEEDED)
+        await parts.library.add(Scope("ann"), added or SEEDED)
 
-    with served_library(folder, fill, identity_mode=identity_mode, edge_secret="s3cret") as address:
-        yield address
+    return served_library(folder, fill, **options)
 
 
 @pytest.fixture
@@ -81,10 +79,8 @@ def test_list_filters_and_stops_at_its_limit(url: str) -> None:
 
 def test_list_and_search_choose_by_claims(tmp_path: Path) -> None:
     async def fill(parts: Parts) -> None:
-        at = {"created_at": NOW, "updated_at": NOW, "said_at": NOW}
-        cat = Memory(id="cat", user_id="ann", content="Tom eats fish", subject="pet", name="Tom", **at)
-        fish = {"attribute": "food", "values": ("fish",)}
-        await parts.put(replace(cat, **fish), Memory(id="self", user_id="ann", content="I eat fish", **fish, **at))
+        own = Memory("self", "ann", "I eat fish", NOW, NOW, NOW, attribute="food", values=("fish",))
+        await parts.put(own, replace(own, id="cat", content="Tom eats fish", subject="pet", name="Tom"))
         searched.append(parts.searcher)
 
     searched: list[PlainSearch] = []
@@ -101,8 +97,7 @@ def test_list_and_search_choose_by_claims(tmp_path: Path) -> None:
 
 def test_what_a_memory_holds_is_text_and_nothing_else(tmp_path: Path) -> None:
     """Also what the API would refuse today: a chat's words, and rows of an earlier version."""
-    content = "[bold]markup[/bold] and \x1b[31mescape"
-    kept = Memory(id="1", user_id="ann", content=content, created_at=NOW, updated_at=NOW, said_at=NOW)
+    kept = Memory("1", "ann", "[bold]markup[/bold] and \x1b[31mescape", NOW, NOW, NOW)
     with served_library(tmp_path, lambda parts: parts.put(kept)) as url:
         shown = run("list", "--user", "ann", "--api", url).stdout
     assert "[bold]markup[/bold] and \ufffd[31mescape" in shown
@@ -129,15 +124,13 @@ def test_the_apis_own_words_reach_the_operator(url: str) -> None:
     with pytest.raises(BadInput, match="user_id"):
         run("list", "--user", " ann", "--api", url)
     with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1; is it running\? Name another with --api"):
-        run("list", "--user", "ann", "--api", "http://127.0.0.1:1")
+        run("list", "--user", "ann", "--api", NOBODY)
     with pytest.raises(Unavailable, match="the store is down"):
         answer_of(httpx.Response(503, json={"error": {"code": "unavailable", "message": "the store is down"}}))
 
 
-def test_outside_development_the_tools_prove_themselves_by_the_edges_secret(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with serving(tmp_path, identity_mode="header") as url:
+def test_outside_development_the_tools_send_the_edges_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(tmp_path, identity_mode="header", edge_secret="s3cret") as url:
         with pytest.raises(BadInput, match="through the proxy"):
             ids_of(url)
         monkeypatch.setenv("MEMPROXY_EDGE_SECRET", "s3cret")
@@ -165,14 +158,14 @@ def test_every_command_and_option_has_its_help_and_offers_what_there_is() -> Non
     assert get_args(main.StatusName) == (*(one.value for one in MemoryStatus), "all")
 
 
+SENTENCE = "On the weekend we keep bees and I dive."
 SAID = [
     "I am allergic to penicillin, and my doctor is Dr. Llanfairpwllgwyngyll of Anglesey " * 3,
     "Le café coûte 3\u00a0€\nand comes\u200d with a [bold]biscuit[/bold]",
     "我住在北京市朝阳区建国路八十八号院十二号楼三单元四零二室隔壁是一家书店和一家茶馆",
 ]
-
-
-SENTENCE = "On the weekend we keep bees and I dive."
+IDS = ["0199f2b4-0b1c-7abc-8def-0123456789a" + str(number) for number in range(3)]
+ROWS = [(memory_id, "semantic", content) for memory_id, content in zip(IDS, SAID, strict=True)]
 
 
 def refuse_lost_words(lines: list[str], ids: list[str], columns: int) -> None:
@@ -181,10 +174,6 @@ def refuse_lost_words(lines: list[str], ids: list[str], columns: int) -> None:
         assert "".join(content.split()) in "".join(shown.split())
         assert {memory_id, *content.split()} <= set(shown.split())
     assert all(cell_len(line) <= columns or " " not in line.strip() for line in lines)
-
-
-IDS = ["0199f2b4-0b1c-7abc-8def-0123456789a" + str(number) for number in range(3)]
-ROWS = [(memory_id, "semantic", content) for memory_id, content in zip(IDS, SAID, strict=True)]
 
 
 @pytest.mark.parametrize("columns", [20, 40, 80, 200, None])
@@ -225,10 +214,7 @@ def test_list_shows_facts_below_their_sentence_across_pages_and_in_a_pipe_one_a_
 
 
 def test_list_and_search_know_the_width_of_their_terminal(tmp_path: Path) -> None:
-    async def fill(parts: Parts) -> None:
-        await parts.library.add(Scope("ann"), [NewMemory(content) for content in SAID])
-
-    with served_library(tmp_path, fill) as url:
+    with serving(tmp_path, *map(NewMemory, SAID)) as url:
         for words in ("list",), ("search", "what am I allergic to?"):
             shown = in_terminal(40, *words, "--user", "ann", "--api", url)
             refuse_lost_words(shown.splitlines(), ids_of(url)[::-1], 40)

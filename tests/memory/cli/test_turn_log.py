@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from command_worlds import CommandWorld, command_world, run, settings_file
-from turn_logs import a_turn, adapters, ids_of, lease_at
+from turn_logs import a_turn, adapters, ids_of, leased
 
 from memory.errors import BadInput, Unavailable
 from memory.model import Message, RecallStatus, Receipt, Turn, TurnStatus
@@ -43,36 +43,38 @@ async def bury(world: CommandWorld, *turn_ids: str) -> None:
     async with world.deployment.start() as process:
         for turn_id in turn_ids:
             await process.log.append(closed(world, turn_id, user=f"user-{turn_id}"))
-            lease = await lease_at(process.log, world.deployment.clock.now + 1)
+            lease = await leased(process.log, world.deployment.clock.now + 1)
             assert ids_of(lease) == [turn_id]
-            assert lease is not None
             await process.log.move_to_dead_letters(lease, now=world.deployment.clock.now, reason=REASON)
 
 
-def turns_of(world: CommandWorld, *words: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(world.run("turns", "--json", *words).stdout)["turns"]
+def told(world: CommandWorld, *words: str, code: int = 0) -> Any:
+    return json.loads(world.run(*words, "--json", code=code).stdout)
+
+
+def turns_of(world: CommandWorld, user: str, *words: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = told(world, "turns", "--user", user, *words)["turns"]
     return found
 
 
 def letters(world: CommandWorld) -> dict[str, str]:
     """Windows by user."""
-    found = json.loads(world.run("dlq", "list", "--json").stdout)["dead_letters"]
-    return {one["user_id"]: one["window_id"] for one in found}
+    return {one["user_id"]: one["window_id"] for one in told(world, "dlq", "list")["dead_letters"]}
 
 
 def test_turns_shows_the_record_of_a_user_oldest_first(world: CommandWorld) -> None:
     first, second = closed(world, "t1", session="one"), closed(world, "t2", session="two", after=5.0, project="red")
     aborted = replace(closed(world, "t3", session="one", after=9.0), status=TurnStatus.ABORTED, answer="Hel")
     asyncio.run(record(world, first, second, aborted, closed(world, "t4", user="bob")))
-    found = turns_of(world, "--user", "ann")
+    found = turns_of(world, "ann")
     assert [one["id"] for one in found] == ["t1", "t2", "t3"]
     assert found[0]["messages"] == msgspec.to_builtins(list(first.messages))
-    assert [one["answer"] for one in found] == ["Hello t1", "Hello t2", "Hel"]
-    assert [one["status"] for one in found] == ["closed", "closed", "aborted"]
+    answers = [("Hello t1", "closed"), ("Hello t2", "closed"), ("Hel", "aborted")]
+    assert [(one["answer"], one["status"]) for one in found] == answers
     assert found[1]["scope"] == msgspec.to_builtins(second.scope)
     assert found[0]["at"] == pytest.approx(first.at)
-    assert [one["id"] for one in turns_of(world, "--user", "ann", "--session", "one")] == ["t1", "t3"]
-    assert turns_of(world, "--user", "ann", "--session", "three") == turns_of(world, "--user", "nobody") == []
+    assert [one["id"] for one in turns_of(world, "ann", "--session", "one")] == ["t1", "t3"]
+    assert turns_of(world, "ann", "--session", "three") == turns_of(world, "nobody") == []
     shown = world.run("turns", "--user", "ann").stdout
     assert [line.split()[2] for line in shown.splitlines() if "My cat" in line] == ["closed", "closed", "aborted"]
     assert "[bold]what?[/bold]" in shown
@@ -83,7 +85,7 @@ def test_dead_letters_are_listed_with_the_reason_of_their_last_failure(world: Co
     asyncio.run(record(world))
     assert letters(world) == {}
     asyncio.run(bury(world, "a", "b"))
-    first, second = json.loads(world.run("dlq", "list", "--json").stdout)["dead_letters"]
+    first, second = told(world, "dlq", "list")["dead_letters"]
     assert {one["user_id"]: one["turn_ids"] for one in (first, second)} == {"user-a": ["a"], "user-b": ["b"]}
     assert (first["session_id"], first["attempts"], first["reason"]) == ("s1", 1, REASON)
     assert first["buried_at"] == pytest.approx(world.deployment.clock.now)
@@ -99,7 +101,7 @@ def test_dead_letters_are_replayed_by_their_ids_or_all(world: CommandWorld) -> N
     assert world.run("dlq", "replay", "another").stdout == "due again: 0\n"
     assert world.run("dlq", "replay", windows["user-b"], windows["user-b"]).stdout == "due again: 1\n"
     assert set(letters(world)) == {"user-a", "user-c"}
-    assert json.loads(world.run("dlq", "replay", "--all", "--json").stdout) == {"replayed": 2}
+    assert told(world, "dlq", "replay", "--all") == {"replayed": 2}
     assert letters(world) == {}
     assert world.run("dlq", "replay", "--all").stdout == "due again: 0\n"
 
@@ -112,12 +114,12 @@ def test_a_dead_letter_is_dropped_only_on_purpose_and_its_turn_stays_on_record(w
     world.run("dlq", "drop", "--all", code=1, answer="n\n")
     assert set(letters(world)) == {"user-a", "user-b", "user-c"}
     assert world.run("dlq", "drop", "another", "--yes", code=1).stdout == "dropped: 0\n"
-    assert json.loads(world.run("dlq", "drop", windows["user-a"], "--yes", "--json").stdout) == {"dropped": 1}
+    assert told(world, "dlq", "drop", windows["user-a"], "--yes") == {"dropped": 1}
     assert set(letters(world)) == {"user-b", "user-c"}
     assert world.run("dlq", "drop", "--all", answer="y\n").stdout.endswith("dropped: 2\n")
     assert letters(world) == {}
-    assert json.loads(world.run("dlq", "drop", "--all", "--yes", "--json", code=1).stdout) == {"dropped": 0}
-    assert [one["id"] for one in turns_of(world, "--user", "user-a")] == ["a"]
+    assert told(world, "dlq", "drop", "--all", "--yes", code=1) == {"dropped": 0}
+    assert [one["id"] for one in turns_of(world, "user-a")] == ["a"]
 
 
 @pytest.mark.parametrize("words", [("turns", "--user", "ann"), ("dlq", "list"), ("dlq", "drop", "--all", "--yes")])
@@ -128,6 +130,9 @@ def test_a_server_that_does_not_answer_is_named(tmp_path: Path, words: tuple[str
 
 
 # `eval holdout`
+
+
+ASKED = "Where is my secret kayak?"
 
 
 async def recorded(world: CommandWorld) -> None:
@@ -141,13 +146,9 @@ async def recorded(world: CommandWorld) -> None:
             for place in range(1 + number % 2):
                 if place:
                     process.receipts.keep(Receipt(f"q{number}", user, now, RecallStatus.SKIPPED, "settled"))
-                turn = replace(
-                    a_turn(f"t{number}-{place}", user=user, session=f"s{number}", at=now + place),
-                    messages=(Message("user", "Where is my secret kayak?"),),
-                    status=TurnStatus.CLOSED,
-                    answer="In Dorset.",
-                    receipt_id=f"{'q' if place else 'r'}{number}",
-                )
+                turn = a_turn(f"t{number}-{place}", user=user, session=f"s{number}", at=now + place, text=ASKED)
+                receipt_id = f"{'q' if place else 'r'}{number}"
+                turn = replace(turn, status=TurnStatus.CLOSED, answer="In Dorset.", receipt_id=receipt_id)
                 await process.log.append(turn)
         for user, last in (("ann", "q19"), ("bob", "q15")):
             while await process.receipts.get(user, last) is None:
@@ -156,7 +157,7 @@ async def recorded(world: CommandWorld) -> None:
 
 def test_both_arms_of_the_holdout_are_counted_and_compared(world: CommandWorld) -> None:
     asyncio.run(recorded(world))
-    report = json.loads(world.run("eval", "holdout", "--json").stdout)
+    report = told(world, "eval", "holdout")
     assert (report["noted"]["conversations"], report["held_out"]["conversations"]) == (10, 10)
     assert (report["noted"]["follow_ups"]["value"], report["held_out"]["follow_ups"]["value"]) == (0.0, 1.0)
     assert report["difference"]["follow_ups"] == {"value": 1.0, "low": 1.0, "high": 1.0}
@@ -164,8 +165,7 @@ def test_both_arms_of_the_holdout_are_counted_and_compared(world: CommandWorld) 
     shown = world.run("eval", "holdout").stdout
     assert "follow-ups per conversation" in shown
     assert "1.00 [1.00, 1.00]" in shown
-    of_no_day = json.loads(world.run("eval", "holdout", "--json", "--days", "0").stdout)
-    assert of_no_day["noted"]["questions"] == 0
+    assert told(world, "eval", "holdout", "--days", "0")["noted"]["questions"] == 0
     for private in ("ann", "bob", "kayak", "Dorset"):
         assert private not in shown + json.dumps(report).replace("answer_tokens", "")
 
@@ -176,8 +176,8 @@ def test_where_nothing_was_recorded_the_setting_to_change_is_named_and_nothing_i
     is_on_postgres = request.node.callspec.params["world"] != "sqlite"
     with pytest.raises(BadInput, match="database_url" if is_on_postgres else "data_dir"):
         world.run("eval", "holdout")
-    for words in ("turns", "--user", "ann"), ("dlq", "list"), ("dlq", "replay", "--all"), ("dlq", "drop", "x", "--yes"):
-        if not is_on_postgres:
-            with pytest.raises(BadInput, match="data_dir"):
-                world.run(*words)
+    of_log = ("turns", "--user", "ann"), ("dlq", "list"), ("dlq", "replay", "--all"), ("dlq", "drop", "x", "--yes")
+    for words in () if is_on_postgres else of_log:
+        with pytest.raises(BadInput, match="data_dir"):
+            world.run(*words)
     assert list((world.config.parent / "data").iterdir()) == []

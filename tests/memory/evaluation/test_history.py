@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+import memory_rows
 import pytest
 from sandboxes import running_sandbox
 
@@ -51,14 +52,14 @@ def numbered(count: int, kind: str) -> list[dict[str, Any]]:
 # Reading
 
 
-def test_questions_that_the_user_s_words_do_not_answer_are_left_out() -> None:
-    assert [history.id for history in read_history(HISTORY)] == ["made-1", "made-2", "made-5"]
-
-
-def test_sessions_are_put_in_order_of_date_and_evidence_is_found_in_that_order() -> None:
-    first, *_ = read_history(HISTORY)
+def test_answerable_questions_are_read_with_their_sessions_and_evidence_in_order_of_date() -> None:
+    first, *_ = histories = read_history(HISTORY)
+    assert [history.id for history in histories] == ["made-1", "made-2", "made-5"]
     assert [session["at"] for session in first.sessions] == ["2024-05-02T08:15:00+00:00", "2024-05-20T19:30:00+00:00"]
     assert first.evidence == (EvidenceTurn(0, 0, "My cat is called Biscuit."),)
+    asked_at = [history.asked_at for history in histories]
+    assert asked_at[0] == seconds("2024-05-30T18:00:00Z")
+    assert asked_at[2] == seconds("2024-03-05T12:00:00Z")  # an hour after the session that its date lies before
 
 
 def test_evidence_is_the_turn_that_holds_a_marked_message_of_the_user(tmp_path: Path) -> None:
@@ -74,12 +75,6 @@ def test_evidence_is_the_turn_that_holds_a_marked_message_of_the_user(tmp_path: 
     ]
     (history,) = read_history(written(tmp_path, {**QUESTION, "haystack_sessions": [turns]}))
     assert history.evidence == (EvidenceTurn(0, 1, "I own a kiln.\nAnd a loom."), EvidenceTurn(0, 2, "And a harp."))
-
-
-def test_a_question_is_asked_on_its_date_but_never_before_its_history_ends() -> None:
-    asked_at = [history.asked_at for history in read_history(HISTORY)]
-    assert asked_at[0] == seconds("2024-05-30T18:00:00Z")
-    assert asked_at[2] == seconds("2024-03-05T12:00:00Z")  # an hour after the session that its date lies before
 
 
 def test_a_number_may_be_an_answer_and_the_file_may_be_gzipped(tmp_path: Path) -> None:
@@ -144,17 +139,10 @@ def asked(answer: str = "a kiln", *, evidence: Sequence[EvidenceTurn] = ()) -> H
 
 
 def memory(number: int, content: str, *, turn: str = "", superseded_by: str = "") -> Memory:
-    return Memory(
-        f"m{number}",
-        "u",
-        content,
-        NOW,
-        NOW,
-        NOW,
-        status=MemoryStatus.SUPERSEDED if superseded_by else MemoryStatus.ACTIVE,
-        superseded_by=superseded_by,
-        evidence=(Evidence(content, turn),) if turn else (),
-    )
+    status = MemoryStatus.SUPERSEDED if superseded_by else MemoryStatus.ACTIVE
+    fields: dict[str, Any] = {"status": status, "superseded_by": superseded_by}
+    evidence = (Evidence(content, turn),) if turn else ()
+    return memory_rows.memory(f"m{number}", content, user_id="u", at=NOW, evidence=evidence, **fields)
 
 
 def learnt(*memories: Memory, turns: int = 1) -> Learnt:
@@ -166,13 +154,17 @@ def scored(history: History, of: Learnt, *, noted: Sequence[Memory] = ()) -> dic
     return score_history(history, of, found=(), note=render_note(noted, now=NOW), tokens=words_in)
 
 
-def test_evidence_is_learnt_if_a_memory_of_any_status_stands_on_that_very_turn() -> None:
+def test_evidence_is_learnt_if_a_memory_of_any_status_stands_on_that_very_turn_and_found_or_noted_if_one_is() -> None:
     kiln = memory(1, "I own a kiln", turn="u/history/1/0", superseded_by="m2")
     loom = memory(2, "I own a loom", turn="u/history/1/1")
     places = [EvidenceTurn(session, turn, "") for session, turn in ((1, 0), (0, 0), (0, 1), (1, 1))]
     score = scored(asked(evidence=places), learnt(kiln, loom))
     assert [one["is_learnt"] for one in score["evidence"]] == [True, False, False, True]
     assert [one["memories"] for one in score["evidence"]] == [["I own a kiln"], [], [], ["I own a loom"]]
+    blue, note = memory(2, "My kiln is blue", turn="u/history/1/0"), render_note([kiln], now=NOW)
+    about = asked(evidence=[EvidenceTurn(1, 0, "")])
+    (one,) = score_history(about, learnt(kiln, blue), found=[blue], note=note, tokens=words_in)["evidence"]
+    assert (one["is_found"], one["is_noted"]) == (True, True)
 
 
 @pytest.mark.parametrize(
@@ -309,10 +301,3 @@ async def test_a_missed_deadline_is_no_figure_it_is_tried_again_and_then_given_u
     assert found == "what was found"
     with pytest.raises(LearningFailed, match="deadline"):
         await searching_with(Late(NOTE_ATTEMPTS)).note(learnt(), "What do I own?", NOW)
-
-
-def test_evidence_is_found_or_noted_if_one_of_the_memories_that_stand_on_it_is() -> None:
-    kiln, blue = memory(1, "I own a kiln", turn="u/history/0/0"), memory(2, "My kiln is blue", turn="u/history/0/0")
-    about, note = asked(evidence=[EvidenceTurn(0, 0, "")]), render_note([kiln], now=NOW)
-    (one,) = score_history(about, learnt(kiln, blue), found=[blue], note=note, tokens=words_in)["evidence"]
-    assert (one["is_found"], one["is_noted"]) == (True, True)

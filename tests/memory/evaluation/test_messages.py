@@ -40,10 +40,8 @@ def labelled(text: str, *spans: str, **fields: str) -> LabelledMessage:
     return LabelledMessage(fields.pop("id", "m"), text, tuple(map(LabelledFact, spans)), **fields)
 
 
-def memory(
-    content: str, *quotes: str, number: int = 0, status: MemoryStatus = MemoryStatus.ACTIVE, role: str = "user"
-) -> Memory:
-    evidence = tuple(Evidence(quote, "t", role) for quote in quotes)
+def memory(content: str, *quotes: str, number: int = 0, status: MemoryStatus = MemoryStatus.ACTIVE) -> Memory:
+    evidence = tuple(Evidence(quote, "t") for quote in quotes)
     return Memory(f"m{number}", "u", content, NOW, NOW, NOW, status=status, evidence=evidence)
 
 
@@ -124,17 +122,6 @@ def test_words_are_runs_of_latin_letters_and_digits_and_single_chinese_character
     assert words_of("It's $5, it's 我家!") == {"it's", "$5", "我", "家"}
 
 
-async def test_junk_is_the_share_of_messages_without_facts_that_left_an_active_memory() -> None:
-    figures = await figures_of(
-        (labelled("one"), [memory("kept")]),
-        (labelled("two"), [memory("replaced", status=MemoryStatus.SUPERSEDED)]),
-        (labelled("three"), []),
-        (labelled("four"), []),
-        (labelled("five", "five"), [memory("five"), memory("more", number=1)]),
-    )
-    assert figures["junk"] == 0.25
-
-
 @pytest.mark.parametrize(
     ("memories", "is_covered"),
     [
@@ -186,11 +173,15 @@ def test_a_memory_is_verbatim_if_the_recorded_message_holds_its_quotes(one: Memo
 
 
 async def test_figures_come_by_source_and_by_language_where_these_are_named() -> None:
+    """Junk is the share of messages without facts that left an active memory."""
     figures = await figures_of(
         (labelled("one", source="forum", language="en"), [memory("kept")]),
         (labelled("two", source="mail", language="en"), []),
-        (labelled("three"), []),
+        (labelled("three"), [memory("replaced", status=MemoryStatus.SUPERSEDED)]),
+        (labelled("four"), []),
+        (labelled("five", "five"), [memory("five"), memory("more", number=1)]),
     )
+    assert figures["junk"] == 0.25
     assert {name: group["junk"] for name, group in figures["by_source"].items()} == {"": 0.0, "forum": 1.0, "mail": 0.0}
     assert {name: group["junk"] for name, group in figures["by_language"].items()} == {"": 0.0, "en": 0.5}
     assert (await figures_of((labelled("one"), [])))["by_source"] == {}

@@ -19,10 +19,10 @@ from memory.processes.from_settings import IDLE_SECONDS_WITH_A_MODEL
 BEGAN = "2025-03-04T09:00:00Z"
 
 
-def said(*messages: str, at: str = BEGAN, answer: str = "Noted.") -> dict[str, Any]:
+def said(*messages: str, at: str = BEGAN) -> dict[str, Any]:
     """A session in which each message is replied to."""
-    pairs = ((one, {"role": "assistant", "content": answer}) for one in messages)
-    return {"at": at, "messages": [m for text, reply in pairs for m in ({"role": "user", "content": text}, reply)]}
+    reply = {"role": "assistant", "content": "Noted."}
+    return {"at": at, "messages": [m for text in messages for m in ({"role": "user", "content": text}, reply)]}
 
 
 def record(*sessions: dict[str, Any]) -> dict[str, Any]:
@@ -67,15 +67,11 @@ async def test_each_record_begins_with_nothing_even_where_it_was_said_earlier_th
     assert [memory.created_at for memory in learnt.memories] == [seconds(BEGAN)]
 
 
-async def test_without_a_model_each_turn_is_learnt_when_it_ends() -> None:
-    reader = Watched()
+async def test_without_a_model_each_turn_is_a_window_and_with_one_a_session_is_once_it_is_silent() -> None:
+    reader, model = Watched(), Watched()
     async with running_sandbox(reader) as sandbox:
         await sandbox.learn(record(said("I live in Leeds.", "I like tea.")))
     assert reader.windows == [["I live in Leeds."], ["I like tea."]]
-
-
-async def test_with_a_model_a_session_is_one_window_once_it_is_silent() -> None:
-    model = Watched()
     async with running_sandbox(model=model) as sandbox:
         later = said("I have a dog.", at="2025-04-01T09:00:00Z")
         learnt = await sandbox.learn(record(said("I live in Leeds.", "I like tea."), later))
@@ -85,16 +81,14 @@ async def test_with_a_model_a_session_is_one_window_once_it_is_silent() -> None:
 
 
 @pytest.mark.parametrize("error", [Unavailable, Unusable])
-async def test_a_model_that_fails_is_asked_again_and_its_session_is_learnt(error: type[Unavailable]) -> None:
+async def test_a_model_that_fails_is_asked_again_and_if_it_is_given_up_the_evaluation_ends_and_says_why(
+    error: type[Unavailable],
+) -> None:
     model = Watched(failures=2, error=error)
     async with running_sandbox(model=model) as sandbox:
         learnt = await sandbox.learn(record(said("I live in Leeds.")))
     assert [memory.content for memory in learnt.memories] == ["I live in Leeds."]
     assert len(model.windows) == 3
-
-
-@pytest.mark.parametrize("error", [Unavailable, Unusable])
-async def test_a_window_that_is_given_up_ends_the_evaluation_and_says_why(error: type[Unavailable]) -> None:
     async with running_sandbox(model=Watched(failures=1_000, error=error)) as sandbox:
         with pytest.raises(LearningFailed, match="switched off by the test"):
             await sandbox.learn(record(said("I live in Leeds.")))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory.model import RecallStatus
-from memory.model.arms import Arm, HoldoutRule, Withholding
+from memory.model.arms import Arm, HoldoutRule
 
 UNITS = [f"user {number}" for number in range(4_000)]
 
@@ -35,8 +34,3 @@ def test_another_salt_holds_out_others() -> None:
 
 def test_a_unit_with_lone_surrogates_has_an_arm() -> None:
     assert HoldoutRule(0.5).arm_of("\ud800") in tuple(Arm)
-
-
-def test_clients_are_told_one_of_the_documented_words() -> None:
-    assert Withholding.SHADOW.status is RecallStatus.DISABLED
-    assert Withholding.HELD_OUT.status is RecallStatus.SKIPPED

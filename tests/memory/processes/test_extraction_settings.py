@@ -134,9 +134,6 @@ async def test_a_call_takes_no_longer_than_the_model_is_given(tmp_path: Path, se
         await sent(server, settings)
 
 
-# The exam
-
-
 async def examined(settings: Settings, results: ExamResults, metrics: Metrics | None = None) -> Readers:
     """The readers once it is clear who reads."""
     seen = metrics or unwatched()
@@ -184,11 +181,15 @@ async def test_where_no_model_is_to_read_none_is_examined(
 
 
 async def test_where_a_model_is_to_read_and_none_is_named_the_upstreams_first_one_reads_unexamined(
-    tmp_path: Path, server: FakeModelServer, results: ExamResults
+    tmp_path: Path, results: ExamResults
 ) -> None:
-    settings = settings_with(tmp_path, reader="model", upstream=server.url)
-    readers = await examined(settings, results)
-    assert server.asked == []
+    async with running_chat_server(prefix="/llm") as server:
+        settings = settings_with(tmp_path, reader="model", upstream=server.url)
+        named: dict[str, Any] = {"model_role": "memory_extraction", "llm_model_name": "scripted", "max_tokens": 1_000}
+        expected = ExternalModel(llm_endpoint=ModelEndpoint(address=server.url), **named)
+        assert await reader_parts.examinee(settings) == (expected, server.url)
+        readers = await examined(settings, results)
+    assert (server.asked, readers.is_slow) == ([], True)
     assert readers.first.name.startswith("scripted read-")
 
 
@@ -201,22 +202,6 @@ def test_the_upstreams_own_model_is_asked_under_the_very_url_that_is_set(upstrea
     )
     expected = upstream.rstrip("/").removesuffix("/v1") + "/v1/chat/completions"
     assert chat_server(model, endpoint=upstream).url == expected
-
-
-async def test_an_upstream_behind_a_path_is_read_with(tmp_path: Path, results: ExamResults) -> None:
-    async with running_chat_server(prefix="/llm") as server:
-        settings = settings_with(tmp_path, reader="model", upstream=server.url)
-        assert settings.upstream.endswith("/llm")
-        assert await reader_parts.examinee(settings) == (
-            ExternalModel(
-                model_role="memory_extraction",
-                llm_endpoint=ModelEndpoint(address=server.url),
-                llm_model_name="scripted",
-                max_tokens=1_000,
-            ),
-            server.url,
-        )
-        assert (await examined(settings, results)).is_slow
 
 
 async def test_nothing_that_goes_wrong_in_the_exam_ends_the_worker(tmp_path: Path, server: FakeModelServer) -> None:

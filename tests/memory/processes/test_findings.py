@@ -97,20 +97,15 @@ def test_the_folder_of_the_embedded_store_may_be_on_a_disk_of_its_own(tmp_path: 
     assert (found.level, str(store) in found.says) == (Level.FAIL, True)
 
 
-def test_a_folder_of_somebody_else_fails(tmp_path: Path) -> None:
+def test_a_folder_of_somebody_else_fails_and_a_file_in_its_place(tmp_path: Path) -> None:
     """In `/proc` not even root can make a file; other users also not in a folder without their right to write."""
-    folders = [Path("/proc/self/net")]
+    refused = {Path("/proc/self/net"): "cannot be written", tmp_path / "settings.yaml": "is a file"}
     if os.getuid():
-        folders.append(tmp_path / "others")
-        folders[-1].mkdir(mode=0o500)
-    for folder in folders:
+        (tmp_path / "others").mkdir(mode=0o500)
+        refused[tmp_path / "others"] = "cannot be written"
+    for folder, says in refused.items():
         found = data_directory_finding(settings_of(folder, tmp_path))
-        assert (found.level, "cannot be written" in found.says, bool(found.advice)) == (Level.FAIL, True, True), found
-
-
-def test_a_file_in_the_folders_place_fails(tmp_path: Path) -> None:
-    found = data_directory_finding(settings_of(tmp_path / "settings.yaml", tmp_path))
-    assert (found.level, "is a file" in found.says) == (Level.FAIL, True)
+        assert (found.level, says in found.says, bool(found.advice)) == (Level.FAIL, True, True), found
 
 
 FILLED_UP = """
@@ -205,22 +200,21 @@ async def test_nobody_can_be_asked_while_the_state_is_away() -> None:
     assert (await version_finding(None, RUNNING)).says == f"{RUNNING} is installed; no part can be asked"
 
 
-def installed(folder: Path, version: str, code: str) -> Distribution:
+def installed(folder: Path, version: str, code: str) -> Release:
     """As an installer leaves a wheel on disk."""
     made = folder / f"memproxy-{version}.dist-info"
     made.mkdir(parents=True)
     (made / "METADATA").write_text(f"Metadata-Version: 2.1\nName: memproxy\nVersion: {version}\n")
     compiled = f"memory/__pycache__/__init__.cpython-311.pyc,sha256={folder.name},9\n"
     (made / "RECORD").write_text(f"memory/__init__.py,sha256={code},1\n{compiled}memproxy.dist-info/RECORD,,\n")
-    return Distribution.at(made)
+    return release_of(Distribution.at(made))
 
 
 def test_code_of_one_version_that_was_installed_again_is_told_apart(tmp_path: Path) -> None:
-    first = release_of(installed(tmp_path / "a", "0.1.0", "one"))
-    same = release_of(installed(tmp_path / "b", "0.1.0", "one"))
-    patched = release_of(installed(tmp_path / "c", "0.1.0", "two"))
-    newer = release_of(installed(tmp_path / "d", "0.2.0", "one"))
-    assert (first.differs_from(same), first.differs_from(patched), first.differs_from(newer)) == (False, True, True)
+    first = installed(tmp_path / "a", "0.1.0", "one")
+    others = {"same": ("0.1.0", "one"), "patched": ("0.1.0", "two"), "newer": ("0.2.0", "one")}
+    differs = {name: first.differs_from(installed(tmp_path / name, *of)) for name, of in others.items()}
+    assert differs == {"same": False, "patched": True, "newer": True}
     assert str(first) == f"0.1.0 ({first.code})"
     assert not first.differs_from(Release("0.1.0"))  # a working tree, of which nothing is known
 

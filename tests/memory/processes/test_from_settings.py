@@ -33,13 +33,8 @@ def settings_of(text: str, folder: Path) -> Settings:
     """The settings of that file, with servers that are not there."""
     file = folder / "memproxy.yaml"
     file.write_text(text, encoding="utf-8")
-    told = {
-        "memory.embedding.endpoint": NOWHERE,
-        "milvus_uri": NOWHERE,
-        "data_dir": str(folder),
-        "run_dir": str(folder),
-    }
-    return loader.load(file, told, {})
+    folders = dict.fromkeys(("data_dir", "run_dir"), str(folder))
+    return loader.load(file, {"memory.embedding.endpoint": NOWHERE, "milvus_uri": NOWHERE, **folders}, {})
 
 
 def arms(settings: Settings) -> tuple[bool, bool, HoldoutRule]:
@@ -129,31 +124,20 @@ def test_every_weight_is_shown_in_one_part_of_a_receipt() -> None:
     assert sorted(name for kinds in PARTS.values() for name in kinds) == sorted(NAMES)
 
 
-@pytest.mark.parametrize("content", [b"", b"PK", b"\x93NUMPY"])
-def test_what_are_no_odds_that_a_message_needs_a_memory_is_refused_with_what_to_run(
-    tmp_path: Path, content: bytes
-) -> None:
-    (tmp_path / "memproxy.yaml").write_text(f"models_dir: {tmp_path}\nmemory: {{embedding: {{model: another}}}}")
-    settings = loader.load(tmp_path / "memproxy.yaml", {}, {})
-    trained = from_settings.needs_file(settings)
+def test_what_a_message_needs_is_known_for_the_model_that_it_was_trained_on(tmp_path: Path) -> None:
+    (tmp_path / "memproxy.yaml").write_text(f"models_dir: {tmp_path}")
+    packaged = loader.load(tmp_path / "memproxy.yaml", {}, {})
+    assert from_settings.ranking_weights(packaged).needs is not None
+    assert from_settings.needs_file(packaged) is None
+    another = loader.load(tmp_path / "memproxy.yaml", {"memory.embedding.model": "another"}, {})
+    assert from_settings.ranking_weights(another).needs is None
+    trained = from_settings.needs_file(another)
     assert trained is not None
-    trained.write_bytes(content)
-    with pytest.raises(BadSetting, match=r"train_needed.py --config` again"):
-        from_settings.ranking_weights(settings)
-    np.savez(trained, of_question=np.zeros(3))  # of a version before
-    with pytest.raises(BadSetting, match=r"train_needed.py --config` again"):
-        from_settings.ranking_weights(settings)
-
-
-@pytest.mark.parametrize(("file", "is_known"), [("{}", True), ("memory: {embedding: {model: another}}", False)])
-def test_what_a_message_needs_is_known_for_the_model_that_it_was_trained_on(
-    tmp_path: Path, file: str, is_known: bool
-) -> None:
-    (tmp_path / "memproxy.yaml").write_text(f"models_dir: {tmp_path}\n" + ("" if file == "{}" else file))
-    settings = loader.load(tmp_path / "memproxy.yaml", {}, {})
-    assert (from_settings.ranking_weights(settings).needs is not None) is is_known
-    trained = from_settings.needs_file(settings)
-    assert (trained is None) is is_known
-    if trained is not None:
-        needed.write(needed.packaged(), trained)
-        assert from_settings.ranking_weights(settings).needs is not None
+    needed.write(needed.packaged(), trained)
+    assert from_settings.ranking_weights(another).needs is not None
+    np.savez(trained, of_question=np.zeros(3))
+    of_a_version_before = trained.read_bytes()
+    for content in (b"", b"PK", b"\x93NUMPY", of_a_version_before):
+        trained.write_bytes(content)
+        with pytest.raises(BadSetting, match=r"train_needed.py --config` again"):
+            from_settings.ranking_weights(another)

@@ -35,13 +35,7 @@ def settings_with(folder: Path, **secrets: str) -> Settings:
 
 
 async def learnt(settings: Settings, recorded: str) -> list[str]:
-    turn = Turn(
-        id="t1",
-        scope=Scope("ann", session_id="s"),
-        at=1_741_600_000.0,
-        messages=(Message("user", recorded),),
-        status=TurnStatus.CLOSED,
-    )
+    turn = Turn("t1", Scope("ann", session_id="s"), 1_741_600_000.0, (Message("user", recorded),), TurnStatus.CLOSED)
     secrets = worker_settings(settings).secrets
     claims = await PlainReader().read([turn], context=())
     return [claim.text for claim in gate.check_claims(claims, [turn], secrets=secrets).kept]

@@ -139,9 +139,6 @@ async def test_a_worker_summarises_sessions_that_are_over_and_deletes_what_the_r
         assert [turn.id async for turn in log.turns("bob")] == ["fresh"]
 
 
-# With a chat model
-
-
 def says(body: dict[str, Any]) -> str:
     """The first sentence of a conversation, or the summary of a session."""
     first = body["messages"][1]["content"].partition("\n")[0]
@@ -179,15 +176,12 @@ async def test_the_model_that_reads_messages_writes_summaries_and_only_once_it_m
     assert (found.text == WRITTEN, [asked["model"] for asked in server.asked]) == (is_written, ["m"] * is_written)
 
 
-async def test_the_filter_s_states_are_written(tmp_path: Path, server: FakeModelServer) -> None:
-    async with opened(tmp_path, server, learn={"reader": "model"}) as parts:
-        await compactor_of(parts).compact(FIRST.resent(102, "ann"))
-        assert parts.metrics.compaction_writings.labels("written")._value.get() == 1
-
-
-async def test_that_can_be_switched_off(tmp_path: Path, server: FakeModelServer) -> None:
-    memory = {"learn": {"reader": "model"}, "compaction": {"writer": "off"}}
-    async with opened(tmp_path, server, **memory) as parts:
+@pytest.mark.parametrize(("compaction", "is_written"), [({}, True), ({"writer": "off"}, False)])
+async def test_the_filter_s_states_are_written_unless_that_is_switched_off(
+    tmp_path: Path, server: FakeModelServer, compaction: dict[str, str], *, is_written: bool
+) -> None:
+    async with opened(tmp_path, server, learn={"reader": "model"}, compaction=compaction) as parts:
         await compactor_of(parts).compact(FIRST.resent(102, "ann"))
         assert parts.metrics.compactions.labels("made")._value.get() == 1
-        assert server.asked == []
+        assert parts.metrics.compaction_writings.labels("written")._value.get() == is_written
+        assert bool(server.asked) is is_written

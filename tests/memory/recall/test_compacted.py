@@ -27,7 +27,7 @@ from memory.chat.plain_lines import on_one_line
 from memory.chat.responses import RESPONSES
 from memory.errors import Unavailable
 from memory.learn.readers import OffReader
-from memory.model import HEAVY_BODY_BYTES, CompactedState, ModelWindow, Placement, RecallStatus, Scope
+from memory.model import HEAVY_BODY_BYTES, ModelWindow, Placement, RecallStatus, Scope
 from memory.ports import ResentHistory, StatementReader
 from memory.ports.reading import GroundedWriter
 from memory.processes.background_parts import no_kinds, own_sentences
@@ -96,15 +96,17 @@ NEXT = ({"role": "user", "content": "How do I seal the deck?"}, {"role": "assist
 
 
 async def test_the_next_question_finds_the_state_and_its_notes_stand_in_what_is_kept(compacting: CompactingRig) -> None:
-    first = await compacting.ask(request(NEXT[0]))
-    assert first.compacted is None
+    assert (await compacting.ask(request(NEXT[0]))).compacted is None
+    assert compacting.outcomes("made") == 1
     later = await compacting.ask(request(*NEXT))
     assert later.compacted is not None
     assert "Kesselhaus" in later.compacted.text
     assert later.notes, "memories go along as in any chat"
     assert all(note.before is not None and note.before >= later.compacted.end for note in later.notes)
-    repeated = await compacting.ask(request(*NEXT))
-    assert repeated.compacted == later.compacted
+    signals = (await compacting.rig.receipt(later)).signals
+    assert signals["compacted_messages"] == later.compacted.end
+    assert compacting.rig.metrics.compacted_tokens_saved._value.get() == signals["tokens_saved"] > 3_000
+    assert (await compacting.ask(request(*NEXT))).compacted == later.compacted
 
 
 async def test_a_state_made_at_once_is_the_state_made_turn_by_turn(compacting: CompactingRig, tmp_path: Path) -> None:
@@ -136,19 +138,11 @@ async def test_secrets_are_redacted_before_a_state_is_stored_and_leave_no_line(c
         *(({"auto_store": False}, False), ({"placement": "off"}, False), ({"enabled": False}, False), ({}, True)),
     ],
 )
-async def test_nothing_is_compacted_that_must_not_be(
-    compacting: CompactingRig, config: dict[str, object], *, is_shadow: bool
-) -> None:
+async def test_what_is_not_compacted(compacting: CompactingRig, config: dict[str, object], *, is_shadow: bool) -> None:
     await compacting.ask(request(NEXT[0]))
     compacting.rig.recall._settings = replace(SETTINGS, is_shadow=is_shadow)
     found = await compacting.ask(request(*NEXT, **config))
     assert (found.compacted, compacting.prepared) == (None, [])
-
-
-async def test_a_model_that_takes_no_system_message_gets_the_full_history(compacting: CompactingRig) -> None:
-    await compacting.ask(request(NEXT[0]))
-    await compacting.rig.model_capabilities.learn("m", Placement.OFF)
-    assert (await compacting.ask(request(*NEXT))).compacted is None
 
 
 async def test_a_conversation_that_the_server_stores_has_nothing_to_compact(compacting: CompactingRig) -> None:
@@ -157,56 +151,33 @@ async def test_a_conversation_that_the_server_stores_has_nothing_to_compact(comp
     assert (found.compacted, compacting.prepared) == (None, [])
 
 
-async def test_a_result_that_comes_for_a_call_before_the_cut_brings_the_full_history_back(
+async def test_a_result_for_a_call_before_the_cut_and_a_model_without_system_messages_bring_the_full_history_back(
     compacting: CompactingRig,
 ) -> None:
     await compacting.ask(request(NEXT[0]))
     stray = {"role": "tool", "tool_call_id": "of-long-ago", "content": "42"}
-    late = await compacting.ask(request(*NEXT[:2], stray, KAYAK))
-    assert late.compacted is None
+    assert (await compacting.ask(request(*NEXT[:2], stray, KAYAK))).compacted is None
     assert (await compacting.ask(request(*NEXT))).compacted is not None
-
-
-class DownStates:
-    async def find(self, user_id: str, keys: object) -> None:
-        raise Unavailable("turn_log", "it is down")
-
-    async def keep(self, user_id: str, key: str, state: CompactedState, *, made_at: float) -> None:
-        raise Unavailable("turn_log", "it is down")
-
-    async def drop(self, user_id: str, *, now: float) -> None: ...
-
-
-async def test_states_that_cannot_be_read_or_kept_cost_no_chat(compacting: CompactingRig) -> None:
-    await compacting.ask(request(NEXT[0]), prepares=False)
-    compacting.compactor._parts.states.keep = DownStates().keep  # type: ignore[method-assign]
-    await compacting.compactor.compact(compacting.prepared[0])
-    assert compacting.outcomes("failed") == 1
-    compacting.rig.recall._review._states = DownStates()
-    found = await compacting.ask(request(*NEXT))
-    assert (found.compacted, found.status) == (None, RecallStatus.USED)
-
-
-async def test_a_reader_that_fails_leaves_the_history_as_it_is(compacting: CompactingRig) -> None:
-    class DownReader(OffReader):
-        async def read(self, turns: Any, *, context: Any) -> Any:
-            raise Unavailable("model", "it is down")
-
-    compacting.reader = DownReader()
-    await compacting.ask(request(NEXT[0]))
-    assert compacting.outcomes("failed") == 1
+    await compacting.rig.model_capabilities.learn("m", Placement.OFF)
     assert (await compacting.ask(request(*NEXT))).compacted is None
 
 
-async def test_tokens_saved_are_counted_and_in_the_receipt(compacting: CompactingRig) -> None:
-    await compacting.ask(request(NEXT[0]))
-    assert compacting.outcomes("made") == 1
-    found = await compacting.ask(request(*NEXT))
-    shown = await compacting.rig.receipt(found)
-    assert shown.signals["tokens_saved"] > 3_000
-    assert compacting.rig.metrics.compacted_tokens_saved._value.get() == shown.signals["tokens_saved"]
-    assert found.compacted is not None
-    assert shown.signals["compacted_messages"] == found.compacted.end
+async def down(*_: object, **__: object) -> Any:
+    raise Unavailable("turn_log", "it is down")
+
+
+async def test_what_cannot_be_read_or_kept_costs_no_chat(
+    compacting: CompactingRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for times, (part, call) in enumerate(((compacting.reader, "read"), (compacting.states, "keep")), 1):
+        with monkeypatch.context() as broken:
+            broken.setattr(part, call, down)
+            await compacting.ask(request(NEXT[0]))
+        assert compacting.outcomes("failed") == times
+        assert (await compacting.ask(request(*NEXT), prepares=False)).compacted is None
+    monkeypatch.setattr(compacting.states, "find", down)
+    found = await compacting.ask(request(*NEXT), prepares=False)
+    assert (found.compacted, found.status) == (None, RecallStatus.USED)
 
 
 async def test_a_compacted_history_leaves_its_tokens_to_the_notes(compacting: CompactingRig) -> None:
@@ -277,24 +248,21 @@ async def recalled(rig: Rig, *messages: dict[str, Any]) -> RecallOutcome:
     return await rig.recall.recall(Scope("u"), request_with(messages))
 
 
-async def test_a_note_of_a_conversation_of_two_mib_is_put_back_where_it_stood_unless_it_is_another_one(
-    tmp_path: Path,
-) -> None:
+async def test_a_note_of_a_conversation_of_two_mib_is_put_back_where_it_stood(rig: Rig) -> None:
     history = history_of(2 * MIB)
-    async with rigged(tmp_path) as rig:
-        first = await recalled(rig, *history, ASKED)
-        assert (first.status, first.reason) == (RecallStatus.USED, "found")
-        later = await recalled(rig, *history, ASKED, ANSWERED, ON)
-        assert later.notes[0] == first.notes[0]
-        assert later.notes[0].before == len(history)
-        history[10] = {**history[10], "content": history[10]["content"] + "!"}
-        other = await recalled(rig, *history, ASKED, ANSWERED, {"role": "user", "content": "thanks"})
-        assert (other.status, other.notes) == (RecallStatus.SKIPPED, ())
+    first = await recalled(rig, *history, ASKED)
+    assert (first.status, first.reason) == (RecallStatus.USED, "found")
+    later = await recalled(rig, *history, ASKED, ANSWERED, ON)
+    assert later.notes[0] == first.notes[0]
+    assert later.notes[0].before == len(history)
+    history[10] = {**history[10], "content": history[10]["content"] + "!"}
+    other = await recalled(rig, *history, ASKED, ANSWERED, {"role": "user", "content": "thanks"})
+    assert (other.status, other.notes) == (RecallStatus.SKIPPED, ())
 
 
 @pytest.mark.parametrize(("size", "is_threaded"), [(20_000, False), (2 * MIB, True)])
 async def test_only_what_takes_long_to_hash_is_hashed_beside_the_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, *, is_threaded: bool
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, size: int, *, is_threaded: bool
 ) -> None:
     loops: list[bool] = []
     note_keys = pipeline.note_keys
@@ -304,7 +272,6 @@ async def test_only_what_takes_long_to_hash_is_hashed_beside_the_loop(
         return note_keys(*arguments)
 
     monkeypatch.setattr(pipeline, "note_keys", watched)
-    async with rigged(tmp_path) as rig:
-        loops.clear()
-        await recalled(rig, *history_of(size), ASKED)
+    await recalled(rig, *history_of(size), ASKED)
+
     assert loops == [not is_threaded]

@@ -28,20 +28,23 @@ from memory.model import (
 )
 from memory.recall import admission
 from memory.recall.notes.past_notes import CarriedNotes, carried_notes, note_keys
+from memory.recall.pipeline import RecallOutcome
 
 QUESTION = "Where is my kayak stored?"
 USER = Scope("u")
+IN_INSTRUCTIONS = {"memory_config": {"placement": "system"}}
 
 
 def asked(text: Any, **fields: Any) -> ChatRequest:
     return read_chat_request(json.dumps({"model": "m", "input": text, **fields}).encode(), RESPONSES)
 
 
-async def answered(rig: Rig, request: ChatRequest, response_id: str, *earlier: str) -> None:
-    """What the observer keeps of that exchange."""
-    keys = list(note_keys(USER, request).values())[-1:]
-    link = ChainLink("s", "t", (*earlier, *keys))
-    await rig.chains.keep(USER.user_id, (response_id,), link, at=NOW)
+async def begun(rig: Rig, **fields: Any) -> RecallOutcome:
+    """The first question of the chain "resp_1", and what the observer keeps of its answer."""
+    request = asked(QUESTION, **fields)
+    outcome = await rig.recall.recall(USER, request)
+    await rig.chains.keep("u", ("resp_1",), ChainLink("s", "t", tuple(note_keys(USER, request).values())), at=NOW)
+    return outcome
 
 
 async def test_a_string_gets_its_note_and_the_same_one_again_in_a_resent_history(rig: Rig) -> None:
@@ -54,9 +57,7 @@ async def test_a_string_gets_its_note_and_the_same_one_again_in_a_resent_history
 
 
 async def test_what_a_note_in_the_server_s_part_says_is_not_said_again(rig: Rig) -> None:
-    request = asked(QUESTION)
-    assert (await rig.recall.recall(USER, request)).status is RecallStatus.USED
-    await answered(rig, request, "resp_1")
+    assert (await begun(rig)).status is RecallStatus.USED
     later = asked("Where was my kayak stored again?", previous_response_id="resp_1")
     assert (await rig.recall.recall(USER, later)).notes == ()
     await rig.write(Memory("m2", "u", "My kayak paddle is stored in the red shed", NOW, NOW, NOW))
@@ -65,37 +66,27 @@ async def test_what_a_note_in_the_server_s_part_says_is_not_said_again(rig: Rig)
 
 
 async def test_another_conversation_and_another_user_s_are_told_again(rig: Rig) -> None:
-    request = asked(QUESTION)
-    await rig.recall.recall(USER, request)
-    await rig.chains.keep(
-        "stranger", ("resp_9",), ChainLink("s", "t", tuple(note_keys(USER, request).values())), at=NOW
-    )
+    outcome = await rig.recall.recall(USER, asked(QUESTION))
+    await rig.chains.keep("stranger", ("resp_9",), ChainLink("s", "t", outcome.note_keys), at=NOW)
     for fields in ({"previous_response_id": "resp_9"}, {"previous_response_id": "resp_8"}, {"conversation": "conv_1"}):
         outcome = await rig.recall.recall(USER, asked(QUESTION, **fields))
         assert [KAYAK in note.text for note in outcome.notes] == [True]
 
 
 async def test_with_placement_system_a_chain_s_notes_are_put_back_for_instructions_do_not_carry_over(rig: Rig) -> None:
-    config = {"memory_config": {"placement": "system"}}
-    request = asked(QUESTION, **config)
-    first = await rig.recall.recall(USER, request)
-    await answered(rig, request, "resp_1")
+    first = await begun(rig, **IN_INSTRUCTIONS)
     output = {"type": "function_call_output", "call_id": "c", "output": "rain"}
     for later in ("Thanks!", "Where was my kayak stored again?", [output]):
-        again = await rig.recall.recall(USER, asked(later, previous_response_id="resp_1", **config))
+        again = await rig.recall.recall(USER, asked(later, previous_response_id="resp_1", **IN_INSTRUCTIONS))
         assert again.notes == first.notes
         assert (again.status, again.count) == (RecallStatus.USED, first.count)
 
 
-async def test_they_are_put_back_in_a_crowd_that_leaves_no_room_to_search(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_they_are_put_back_in_a_crowd_that_leaves_no_place(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admission, "WAITING_MAX", 0)
-    config = {"memory_config": {"placement": "system"}}
-    request = asked(QUESTION, **config)
-    first = await rig.recall.recall(USER, request)
-    await answered(rig, request, "resp_1")
-    later = [asked(f"Where is my kayak number {n}?", previous_response_id="resp_1", **config) for n in range(12)]
+    first = await begun(rig, **IN_INSTRUCTIONS)
+    asks = [f"Where is my kayak number {n}?" for n in range(12)]
+    later = [asked(text, previous_response_id="resp_1", **IN_INSTRUCTIONS) for text in asks]
     outcomes = await asyncio.gather(*(rig.recall.recall(USER, one) for one in later))
     assert rig.metrics.registry.get_sample_value("memproxy_recall_shed_total")
     assert [outcome.notes for outcome in outcomes] == [first.notes] * 12
@@ -112,12 +103,12 @@ async def test_a_project_s_response_is_unknown_in_another_project(rig: Rig) -> N
 
 
 async def test_with_placement_system_a_chain_of_any_length_keeps_its_oldest_note(rig: Rig) -> None:
-    config = {"memory_config": {"placement": "system"}}
-    first = await rig.recall.recall(USER, asked(QUESTION, **config))
+    first = await rig.recall.recall(USER, asked(QUESTION, **IN_INSTRUCTIONS))
     link = ChainLink("s", "t", first.note_keys)
     for number in range(NOTE_KEYS_MAX + 2):
         await rig.chains.keep("u", ("resp_1",), link, at=NOW)
-        outcome = await rig.recall.recall(USER, asked(f"Thanks {number}!", previous_response_id="resp_1", **config))
+        request = asked(f"Thanks {number}!", previous_response_id="resp_1", **IN_INSTRUCTIONS)
+        outcome = await rig.recall.recall(USER, request)
         assert outcome.notes == first.notes
         link = ChainLink("s", "t", link.followed_by(*outcome.note_keys))
     assert link.note_keys == first.note_keys
@@ -129,7 +120,7 @@ async def test_a_template_that_refuses_system_messages_gets_its_notes_in_the_use
         assert [note.before for note in (await rig.recall.recall(USER, asked(QUESTION))).notes] == [None]
         await rig.model_capabilities.learn("m", Placement.OFF)
         assert [note.before for note in (await rig.recall.recall(USER, asked(QUESTION))).notes] == [0]
-        wanted = asked(QUESTION, memory_config={"placement": "system"})
+        wanted = asked(QUESTION, **IN_INSTRUCTIONS)
         assert [note.before for note in (await rig.recall.recall(USER, wanted)).notes] == [None]
 
 

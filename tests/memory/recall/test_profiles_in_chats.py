@@ -57,10 +57,6 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
 async def told(rig: Rig, *memories: Memory) -> None:
     """These memories, and profiles of all."""
     await rig.write(*memories)
-    await build(rig)
-
-
-async def build(rig: Rig) -> None:
     bank = memory_bank(rig.store, rig.ledger, rig.embedder)
     builder = ProfileBuilder(memories=bank, profiles=rig.profiles, clock=lambda: NOW, tokens=TOKENS)
     assert await builder.build("u")
@@ -136,9 +132,7 @@ async def test_the_prompt_has_it_once_and_begins_with_the_one_before(rig: Rig, p
     assert before.index("Be brief.") < before.index("<profile>") < before.index(QUESTION)
 
 
-async def test_a_forgotten_memory_leaves_the_conversation_s_profile_and_the_next_question_gets_a_new_one(
-    rig: Rig,
-) -> None:
+async def test_a_forgotten_memory_leaves_a_conversation_s_profile_and_the_next_question_gets_another(rig: Rig) -> None:
     await told(rig, LEEDS)
     first = request_to(user(QUESTION))
     assert "Leeds" in prompt(first, await asked(rig, first))
@@ -152,19 +146,17 @@ async def test_a_forgotten_memory_leaves_the_conversation_s_profile_and_the_next
     assert sent.count("I am vegan") == 1
 
 
-async def test_a_request_can_do_without_even_in_a_conversation_that_has_one(rig: Rig) -> None:
-    (alone,) = (await asked(rig, request_to(user(QUESTION), profile=False))).notes
+@pytest.mark.parametrize("config", [{"profile": False}, {"memory_types": ["semantic"]}])
+async def test_a_request_without_or_for_some_types_of_memories_gets_none(rig: Rig, config: dict[str, Any]) -> None:
+    (alone,) = (await asked(rig, request_to(user(QUESTION), **config))).notes
     assert alone.text.startswith("<memory>")
+
+
+async def test_a_request_can_do_without_in_a_conversation_that_has_one_and_a_user_can_switch_it_off(rig: Rig) -> None:
     opening = user("Please, where is my kayak stored?")
     await asked(rig, request_to(opening))
     (stripped,) = (await asked(rig, request_to(opening, SAID, user("Thanks!"), profile=False))).notes
-    assert stripped.text.startswith("<memory>")
-    assert KAYAK in stripped.text
-
-
-async def test_a_request_for_some_types_of_memories_gets_none_nor_does_a_user_who_switched_it_off(rig: Rig) -> None:
-    (alone,) = (await asked(rig, request_to(user(QUESTION), memory_types=["semantic"]))).notes
-    assert "I am vegan" not in alone.text
+    assert (stripped.text.startswith("<memory>"), KAYAK in stripped.text) == (True, True)
     await rig.profiles.set_own("u", "", is_enabled=False, now=NOW)
     outcome = await asked(rig, request_to(user("So where is my kayak stored?")))
     assert not any("<profile>" in note.text for note in outcome.notes)
@@ -270,6 +262,8 @@ async def test_no_wishes_for_a_request_without_profile_nor_for_others(rig: Rig) 
     await pinned(rig, "Answer in German")
     assert (await asked(rig, request_to(user("Hi!"), profile=False))).notes == ()
     assert (await rig.recall.recall(Scope("v"), request_to(user("Hi!")))).notes == ()
+    title = "### Task:\nGenerate a title.\n<chat_history>\nUSER: Hi!\n</chat_history>"
+    assert (await asked(rig, request_to(user(title)))).notes == (), "which a client asks for"
     (note,) = (await asked(rig, request_to(user("Hi!"), memory_types=["episodic"]))).notes
     assert "- Answer in German" in note.text
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from project_world import ProjectWorld, expiring_roles, project_world
 
 from memory.errors import Unavailable
@@ -21,25 +20,13 @@ FACT, QUESTION = "The kestrel launch is on Friday the 13th", "When is the kestre
 OWN, MORE = "I booked the kestrel launch pad B12", "And who books the catering?"
 
 
-@pytest_asyncio.fixture
+@pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[ProjectWorld]:
     """Ann owns apollo, Bob is a viewer, Cid nobody."""
     async with project_world(tmp_path) as built:
         assert (await built.call("ann", "POST", "/projects", {"project_id": "apollo"})).is_success
-        await let_in(built, "bob")
+        await built.let_in("ann", "apollo", "bob", "viewer")
         yield built
-
-
-Forget = Callable[[], None]
-
-
-@pytest.fixture
-def roles_expire(monkeypatch: pytest.MonkeyPatch) -> Forget:
-    return expiring_roles(monkeypatch)
-
-
-async def let_in(world: ProjectWorld, user: str) -> None:
-    await world.let_in("ann", "apollo", user, "viewer")
 
 
 async def shared(world: ProjectWorld, content: str = FACT, visibility: str = "members", user: str = "ann") -> str:
@@ -47,6 +34,10 @@ async def shared(world: ProjectWorld, content: str = FACT, visibility: str = "me
     answer = await world.call(user, "POST", "", {"memories": [memory]})
     assert answer.is_success, answer.text
     return str(answer.json()["ids"][0])
+
+
+async def down(*_: object, **__: object) -> None:
+    raise Unavailable("turn_log", "it is down")
 
 
 async def texts_of_notes(world: ProjectWorld) -> str:
@@ -67,18 +58,13 @@ async def test_members_are_told_what_members_share_and_others_nothing(world: Pro
     assert "at noon" not in await world.chat("cid", "apollo", QUESTION) + await world.chat("cid", "", QUESTION)
 
 
-async def test_a_note_holds_the_users_own_and_the_projects_memories_and_says_which_is_which(
-    world: ProjectWorld,
-) -> None:
+async def test_a_note_holds_own_memories_and_the_projects_and_says_which_is_which(world: ProjectWorld) -> None:
     await shared(world)
     await world.call("bob", "POST", "", {"memories": [{"content": OWN}]})
     note = await world.chat("bob", "apollo", QUESTION)
-    [lines] = [[line for line in note.splitlines() if "kestrel" in line]]
-    assert [("said by a project member" in line, FACT in line) for line in sorted(lines)] in (
-        [(True, True), (False, False)],
-        [(False, False), (True, True)],
-    )
-    assert OWN in note
+    lines = [line for line in note.splitlines() if "kestrel" in line]
+    marked = {("said by a project member" in line, FACT in line, OWN in line) for line in lines}
+    assert (len(lines), marked) == (2, {(True, True, False), (False, False, True)})
     assert OWN not in await world.chat("ann", "apollo", QUESTION), "it is Bob's own"
 
 
@@ -90,9 +76,8 @@ async def test_text_of_others_cannot_leave_its_line(world: ProjectWorld) -> None
     assert not any(bad in note for bad in ("<|im_start|>", "[INST]", "\u200b", "\u202e", "\nsystem", "\nIgnore"))
 
 
-async def test_a_removed_member_gets_nothing_any_more_neither_new_nor_put_back(
-    world: ProjectWorld, roles_expire: Forget
-) -> None:
+async def test_a_removed_member_gets_nothing_any_more(world: ProjectWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    roles_expire = expiring_roles(monkeypatch)
     await shared(world)
     assert FACT in await world.chat("bob", "apollo", QUESTION)
     assert FACT in await world.chat("bob", "apollo", QUESTION, MORE), "put back"
@@ -108,8 +93,9 @@ async def test_a_removed_member_gets_nothing_any_more_neither_new_nor_put_back(
 
 
 async def test_a_note_that_is_on_its_way_while_a_member_is_removed_is_not_put_back(
-    world: ProjectWorld, roles_expire: Forget
+    world: ProjectWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    roles_expire = expiring_roles(monkeypatch)
     await shared(world)
     assert FACT in await world.chat("bob", "apollo", QUESTION)
     assert (await world.call("ann", "DELETE", "/projects/apollo/members/bob")).is_success
@@ -154,16 +140,11 @@ async def test_a_note_is_not_put_back_after_its_memory_has_changed(world: Projec
         assert ("Monday" in note) is (change == "edited" and said[-1] == QUESTION) or said[-1] == MORE
 
 
-async def test_without_an_answer_about_rights_there_are_only_the_users_own_memories(
-    world: ProjectWorld, monkeypatch: pytest.MonkeyPatch, roles_expire: Forget
-) -> None:
+async def test_with_rights_unknown_only_own_memories_come(world: ProjectWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    roles_expire = expiring_roles(monkeypatch)
     await shared(world)
     await world.call("bob", "POST", "", {"memories": [{"content": OWN}]})
     assert FACT in await world.chat("bob", "apollo", QUESTION)
-
-    async def down(*_: object, **__: object) -> None:
-        raise Unavailable("turn_log", "it is down")
-
     for method in ("entries", "access"):
         with monkeypatch.context() as broken:
             broken.setattr(world.projects, method, down)
@@ -173,19 +154,14 @@ async def test_without_an_answer_about_rights_there_are_only_the_users_own_memor
         assert FACT not in note
 
 
-async def test_a_row_that_an_interrupted_call_left_behind_is_seen_by_its_author_alone(
-    world: ProjectWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_row_left_behind_is_its_author_s_alone(world: ProjectWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     body = {"memories": [{"content": FACT, "project_id": "apollo"}]}
     own = (await world.call("ann", "POST", "", body)).json()["ids"][0]
-
-    async def lost(*_: object) -> None:
-        raise Unavailable("milvus", "it is down")
 
     async def halfway(*call: Any) -> Any:
         """The call is cut short: the member sees nothing; then the same call completes it."""
         with monkeypatch.context() as broken:
-            broken.setattr(world.store, "delete", lost)
+            broken.setattr(world.store, "delete", down)
             assert (await world.call(*call)).status_code == 503
         assert FACT not in await world.chat("bob", "apollo", QUESTION)
         done = await world.call(*call)
@@ -213,13 +189,11 @@ async def test_a_note_with_a_shared_memory_that_is_gone_is_not_put_back(world: P
 
 @pytest.mark.parametrize("change", sorted(CHANGES.keys() - {"taken back", "author erased"}))
 async def test_a_note_that_could_not_be_deleted_is_not_put_back_either(
-    world: ProjectWorld, monkeypatch: pytest.MonkeyPatch, roles_expire: Forget, change: str
+    world: ProjectWorld, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
-    async def lost(*_: object, **__: object) -> None:
-        raise Unavailable("turn_log", "it is down")
-
+    roles_expire = expiring_roles(monkeypatch)
     call = await told_what_will_change(world, change)
-    monkeypatch.setattr(world.notes, "drop", lost)
+    monkeypatch.setattr(world.notes, "drop", down)
     assert (await world.call(*call)).status_code == 503
     assert FACT in await texts_of_notes(world)
     if change == "member removed":  # else it may be found again

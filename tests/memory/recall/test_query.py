@@ -16,7 +16,6 @@ from memory.recall.query import (
     QUERY_CHARACTERS_MAX,
     RewriteMode,
     build_query,
-    is_vague,
     read_rewrite,
     rewrite_messages,
     rewrite_schema,
@@ -28,37 +27,29 @@ def asked(*texts: str) -> str:
     return build_query(Conversation(tuple(Message("user", text) for text in texts))).text
 
 
+PARKED = "Where did I park my bicycle yesterday?"
+PAINT, FLY = "My kayak needs a coat of paint.", "I want to fly to Hawaii in May."
+RYE = "Let us speak of rye bread with caraway."
+
+
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        (  # it stands alone
-            ["Let us talk.", "Where did I park my bicycle yesterday?"],
-            "Where did I park my bicycle yesterday?",
+        *(
+            ([FLY, vague], f"want fly Hawaii May {vague}")
+            for vague in ("And when was that?", "多少？", "What did we call him?")
         ),
-        (  # past thanks and other vague words, to what names something
-            ["My kayak needs a coat of paint.", "Green I guess", "thanks!", "Where is it?"],
-            "kayak needs coat paint Green guess Where is it?",
-        ),
-        (  # three messages, and no further
-            ["My kayak needs a coat of paint.", "thanks", "ok", "great", "Where is it?"],
-            "Where is it?",
-        ),
-        (  # no further than the nearest subject
-            ["My kayak needs paint.", "Let us speak of rye bread with caraway.", "How much?"],
-            "speak rye bread caraway How much?",
-        ),
+        (["Let us talk.", PARKED], PARKED),  # it stands alone
+        # past thanks and other vague words, to what names something; but three messages, and no further
+        ([PAINT, "Green I guess", "thanks!", "Where is it?"], "kayak needs coat paint Green guess Where is it?"),
+        ([PAINT, "thanks", "ok", "great", "Where is it?"], "Where is it?"),
+        ([PAINT, RYE, "How much?"], "speak rye bread caraway How much?"),  # no further than the nearest subject
         (["我想陪奶奶去医院", "嗯", "是几号？"], "陪奶奶去医院 是几号？"),  # without what only builds the sentence
         (["padding " * 5_000 + "the Hawaii trip", "How much?"], "padding Hawaii trip How much?"),
     ],
 )
 def test_a_vague_question_borrows_what_it_refers_to(said: list[str], expected: str) -> None:
     assert asked(*said) == expected
-
-
-@pytest.mark.parametrize("vague", ["How much?", "And when was that?", "多少？", "What did we call him?"])
-def test_a_vague_question_borrows_the_topic_words_of_the_message_before_it(vague: str) -> None:
-    assert is_vague(vague)
-    assert asked("I want to fly to Hawaii in May.", vague) == f"want fly Hawaii May {vague}"
 
 
 def test_where_the_user_agrees_the_assistant_s_question_is_the_subject() -> None:
@@ -68,7 +59,7 @@ def test_where_the_user_agrees_the_assistant_s_question_is_the_subject() -> None
         Message("user", "yes"),
     )
     assert build_query(Conversation((*said, Message("user", "When?")))).text.endswith("Violin teacher When?")
-    refused = (*said[:2], Message("user", "Let us speak of rye bread with caraway."), Message("user", "When?"))
+    refused = (*said[:2], Message("user", RYE), Message("user", "When?"))
     assert "Violin" not in build_query(Conversation(refused)).text
 
 
@@ -81,15 +72,12 @@ def test_a_tool_s_call_and_its_result_are_no_subject() -> None:
     assert build_query(Conversation((*said, Message("user", "When?")))).text == "kayak needs new paddle When?"
 
 
-def test_the_end_of_a_long_message_is_kept_where_the_question_stands() -> None:
-    text = "The subject is sailing. " + "padding " * 5_000 + "Where is my boat moored this winter?"
-    query = asked(text)
+def test_of_a_long_message_the_end_is_kept_where_the_question_stands_and_a_vague_one_borrows_few_words() -> None:
+    asks = "Where is my boat moored this winter?"
+    query = asked("The subject is sailing. " + "padding " * 5_000 + asks)
     assert len(query) <= QUERY_CHARACTERS_MAX + 1
     assert query.startswith("The subject is sailing.")
-    assert query.endswith("Where is my boat moored this winter?")
-
-
-def test_a_long_message_lends_a_vague_question_few_words() -> None:
+    assert query.endswith(asks)
     assert len(asked(" ".join(f"word{n}" for n in range(9_000)), "How much?")) < 200
 
 
@@ -118,9 +106,7 @@ KAYAK = chat("My kayak needs paint.", "Which colour?", "Where is it?")
         (Conversation((Message("system", "x"),)), RewriteMode.ALWAYS, False),
     ],
 )
-def test_only_a_vague_question_with_a_chat_before_it_is_worth_a_call(
-    conversation: Conversation, mode: RewriteMode, wanted: bool
-) -> None:
+def test_which_questions_are_worth_a_call(conversation: Conversation, mode: RewriteMode, wanted: bool) -> None:
     assert wants_rewrite(conversation, mode) is wanted
 
 

@@ -101,8 +101,16 @@ def is_found(outcome: RecallOutcome) -> bool:
 
 
 async def test_a_rewrite_in_time_finds_what_the_vague_question_does_not(chat: Chat, tmp_path: Path) -> None:
-    assert is_found(await chat.ask(*VAGUE))
+    outcome = await chat.ask(*VAGUE)
+    assert is_found(outcome)
     assert len(chat.model.asked) == 1
+    receipt = await chat.rig.receipt(outcome)
+    assert receipt.query.endswith("Where is mine?")
+    assert (receipt.signals["rewrite"], receipt.signals["rewritten"]) == ("used", REWRITTEN)
+    assert {"rewrite", "search_again"} <= set(receipt.timings_ms)
+    signals = await chat.signals(await chat.ask(*VAGUE, auto_store=False))
+    assert signals["rewrite"] == "used"
+    assert signals.keys().isdisjoint({"rewritten", "hypothesis"})
     (tmp_path / "plain").mkdir()
     async with chatting(tmp_path / "plain") as plain:
         outcome = await plain.ask(*VAGUE)
@@ -117,16 +125,6 @@ async def test_the_request_does_not_wait_for_its_receipt(chat: Chat, monkeypatch
     outcome = await chat.ask(*VAGUE)
     assert outcome.receipt_id not in [receipt.id for receipt in kept]
     await until(lambda: outcome.receipt_id in [receipt.id for receipt in kept])
-
-
-async def test_the_receipt_says_which_question_was_used(chat: Chat) -> None:
-    receipt = await chat.rig.receipt(await chat.ask(*VAGUE))
-    assert receipt.query.endswith("Where is mine?")
-    assert (receipt.signals["rewrite"], receipt.signals["rewritten"]) == ("used", REWRITTEN)
-    assert {"rewrite", "search_again"} <= set(receipt.timings_ms)
-    signals = await chat.signals(await chat.ask(*VAGUE, auto_store=False))
-    assert signals["rewrite"] == "used"
-    assert signals.keys().isdisjoint({"rewritten", "hypothesis"})
 
 
 async def test_with_hyde_the_expected_memory_is_searched_for_too(tmp_path: Path) -> None:

@@ -106,12 +106,9 @@ async def test_of_setting_and_lesson_the_more_careful_one_counts(
 @pytest.mark.parametrize(
     ("config", "reason"), [({"enabled": False}, "disabled"), ({"placement": "off"}, "placement_off")]
 )
-async def test_where_no_note_may_be_placed_nothing_is_searched_for(
-    tmp_path: Path, config: dict[str, object], reason: str
-) -> None:
-    async with rigged(tmp_path) as rig:
-        outcome = await recalled(rig, **config)
-        assert (outcome.status, outcome.reason, rig.embedder.calls) == (RecallStatus.DISABLED, reason, 0)
+async def test_where_no_note_may_stand_nothing_is_searched(rig: Rig, config: dict[str, object], reason: str) -> None:
+    outcome = await recalled(rig, **config)
+    assert (outcome.status, outcome.reason, rig.embedder.calls) == (RecallStatus.DISABLED, reason, 0)
 
 
 async def test_a_chat_whose_note_was_overtaken_is_corrected_and_its_prefix_stays(rig: Rig) -> None:
@@ -140,24 +137,19 @@ async def out_of_order(*_: object, **__: object) -> None:
 
 
 @pytest.mark.parametrize("failing", ["embedder", "sets"])
-async def test_earlier_notes_are_put_back_though_the_search_fails_at_once(
-    tmp_path: Path, failing: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with rigged(tmp_path) as rig:
-        first = await recalled(rig)
-        if failing == "embedder":
-            rig.embedder.is_down = True
-        else:
-            monkeypatch.setattr(rig.corpora, "corpus", nothing)
-            monkeypatch.setattr(rig.store, "search", out_of_order)
-        outcome = await rig.recall.recall(Scope("u"), request_with(SECOND))
-        assert outcome.notes == first.notes != ()
-        assert (outcome.status, outcome.reason) == (RecallStatus.USED, "put_back")
+async def test_earlier_notes_outlive_a_failing_search(rig: Rig, failing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = await recalled(rig)
+    if failing == "embedder":
+        rig.embedder.is_down = True
+    else:
+        monkeypatch.setattr(rig.corpora, "corpus", nothing)
+        monkeypatch.setattr(rig.store, "search", out_of_order)
+    outcome = await rig.recall.recall(Scope("u"), request_with(SECOND))
+    assert outcome.notes == first.notes != ()
+    assert (outcome.status, outcome.reason) == (RecallStatus.USED, "put_back")
 
 
-async def test_who_waits_for_the_store_takes_no_place_from_who_needs_nothing_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_who_waits_for_the_store_takes_nobody_s_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with rigged(tmp_path, RecallSettings(deadline_seconds=30.0, in_flight_max=1)) as rig:
         search, may_search, is_searching = rig.store.search, asyncio.Event(), asyncio.Event()
 
@@ -175,20 +167,17 @@ async def test_who_waits_for_the_store_takes_no_place_from_who_needs_nothing_of_
             may_search.set()
 
 
-async def test_while_its_set_is_loading_a_user_s_memories_are_searched_in_the_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_while_its_set_is_loading_a_user_s_store_is_searched(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     async def never(*_: object, **__: object) -> object:
         await asyncio.Event().wait()
         raise AssertionError
 
-    async with rigged(tmp_path) as rig:
-        kayak = Memory("w1", "w", KAYAK, NOW, NOW, NOW)
-        vectors = await HashingEmbedder(dimension=384).embed([KAYAK], is_urgent=False)
-        await rig.store.apply("w", [Change(ChangeKind.CREATE, kayak)], np.asarray(vectors))
-        monkeypatch.setattr(rig.store, "load_few", never)
-        outcome = await recalled(rig, user="w")
-        assert (outcome.status, outcome.count) == (RecallStatus.USED, 1)
+    kayak = Memory("w1", "w", KAYAK, NOW, NOW, NOW)
+    vectors = await HashingEmbedder(dimension=384).embed([KAYAK], is_urgent=False)
+    await rig.store.apply("w", [Change(ChangeKind.CREATE, kayak)], np.asarray(vectors))
+    monkeypatch.setattr(rig.store, "load_few", never)
+    outcome = await recalled(rig, user="w")
+    assert (outcome.status, outcome.count) == (RecallStatus.USED, 1)
 
 
 async def test_of_two_alike_the_one_of_this_session_comes_first(rig: Rig) -> None:
@@ -204,26 +193,23 @@ async def test_of_two_alike_the_one_of_this_session_comes_first(rig: Rig) -> Non
         assert receipt.candidates[0].memory_id == f"s{number}"
 
 
-async def test_a_flood_of_searches_through_the_api_leaves_the_embedder_to_the_chats(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with rigged(tmp_path) as rig:
-        embed, under_way, most = rig.embedder.embed, 0, 0
+async def test_a_flood_of_searches_leaves_the_embedder_to_the_chats(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    embed, under_way, most = rig.embedder.embed, 0, 0
 
-        async def counted(texts: Sequence[str], *, is_urgent: bool, as_query: bool = False) -> Vector:
-            nonlocal under_way, most
-            under_way += 1
-            most = max(most, under_way)
-            await asyncio.sleep(0)
-            under_way -= 1
-            return await embed(texts, is_urgent=is_urgent, as_query=as_query)
+    async def counted(texts: Sequence[str], *, is_urgent: bool, as_query: bool = False) -> Vector:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0)
+        under_way -= 1
+        return await embed(texts, is_urgent=is_urgent, as_query=as_query)
 
-        monkeypatch.setattr(rig.embedder, "embed", counted)
-        async with asyncio.TaskGroup() as group:
-            for number in range(3 * CALLERS_AT_ONCE):
-                asked = {"query": f"kayak {number}", "history": (), "options": RequestOptions()}
-                group.create_task(rig.recall.search(Scope("u"), **asked))  # type: ignore[arg-type]
-        assert most == CALLERS_AT_ONCE
+    monkeypatch.setattr(rig.embedder, "embed", counted)
+    async with asyncio.TaskGroup() as group:
+        for number in range(3 * CALLERS_AT_ONCE):
+            asked = {"query": f"kayak {number}", "history": (), "options": RequestOptions()}
+            group.create_task(rig.recall.search(Scope("u"), **asked))  # type: ignore[arg-type]
+    assert most == CALLERS_AT_ONCE
 
 
 async def test_a_memory_in_a_new_note_counts_as_used_once(rig: Rig) -> None:

@@ -1,6 +1,4 @@
-"""What every process runs on: log lines, groups of tasks, long texts beside the event loop; and work in a process of
-its own, which is done, or known not to have been, and outlives nobody who asked for it.
-"""
+"""What every process runs on: log lines, groups of tasks, long texts beside the event loop, a process of its own."""
 
 from __future__ import annotations
 
@@ -43,23 +41,16 @@ except ValueError:
 """
 
 
-def lines_of(log_format: str) -> list[str]:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, log_format], capture_output=True, text=True, timeout=120, check=True
-    )
-    assert done.stdout == ""
-    return done.stderr.splitlines()
-
-
 @pytest.mark.parametrize("log_format", ["text", "json"])
 def test_no_traceback_shows_what_a_variable_held(log_format: str) -> None:
-    lines = lines_of(log_format)
-    text = "\n".join(lines)
-    assert "ValueError: broken" in text
-    assert "zebra" not in text
-    assert "chatter" not in text
+    command = [sys.executable, "-c", SCRIPT, log_format]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == ""
+    assert "ValueError: broken" in done.stderr
+    assert "zebra" not in done.stderr
+    assert "chatter" not in done.stderr
     if log_format == "json":
-        events = [json.loads(line) for line in lines]
+        events = [json.loads(line) for line in done.stderr.splitlines()]
         assert [event["event"] for event in events] == ["started", "slow disk", "a job broke", "it broke there"]
         assert (events[0]["level"], events[0]["part"]) == ("info", "worker")
         assert all("ValueError: broken" in event["exception"] for event in events[2:])
@@ -159,10 +150,6 @@ async def test_a_second_error_is_not_hidden_behind_the_first() -> None:
     assert {type(error) for error in group_error.value.exceptions} == {Late, Lost}
 
 
-async def failing(error: Exception) -> None:
-    raise error
-
-
 async def test_background_work_that_fails_is_started_again_and_its_end_ends_it() -> None:
     outcomes: list[Exception | None] = [RuntimeError("poison"), OSError(28, "disk full"), None]
     begun = 0
@@ -171,8 +158,7 @@ async def test_background_work_that_fails_is_started_again_and_its_end_ends_it()
         nonlocal begun
         begun += 1
         if (error := outcomes[begun - 1]) is not None:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(failing(error))
+            raise ExceptionGroup("of its tasks", [error])
 
     with structlog.testing.capture_logs() as logs:
         await started_again(work, name="profiles", pause=0.0)
@@ -193,8 +179,6 @@ async def test_background_work_can_be_cancelled() -> None:
         task.cancel()
     assert task.cancelled()
 
-
-# A process of its own
 
 PARENT = """
 import os, signal

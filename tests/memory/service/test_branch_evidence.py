@@ -34,14 +34,8 @@ def memory(memory_id: str, *turns: str, content: str = "", at: float = 0.0, **fi
 
 
 def superseded(row: Memory, by: Memory) -> Memory:
-    return replace(
-        row,
-        status=SUPERSEDED,
-        superseded_by=by.id,
-        superseded_at=NOW,
-        invalid_at=by.said_at,
-        metadata={"superseded_field": "home"},
-    )
+    replaced: dict[str, Any] = {"superseded_by": by.id, "superseded_at": NOW, "invalid_at": by.said_at}
+    return replace(row, status=SUPERSEDED, metadata={"superseded_field": "home"}, **replaced)
 
 
 def turns(*ids: str) -> tuple[BranchTurn, ...]:

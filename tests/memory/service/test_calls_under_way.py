@@ -255,7 +255,6 @@ async def test_a_page_whose_rows_their_author_does_not_show_yet_says_how_to_go_o
 
 # Whoever lost the lock over a slow step overwrites nothing: the API and upkeep, too
 
-
 FROZEN_SECONDS = 31.0
 EMBEDDER = HashingEmbedder()
 SAID = (Evidence("I like tea", "turn-1"), Evidence("I like tea", "turn-2"))
@@ -340,13 +339,3 @@ async def test_what_was_written_while_somebody_was_frozen_stands(
         assert await here.rows() == {"tea": gone, "tea again": gone_again}
         assert store.has_arrived is (frozen_in == "get")
         assert (await other.ledger.revision("ann")).is_settled
-
-
-@pytest.mark.parametrize("work", [patch, forget_source, look_after, add])
-async def test_who_was_not_frozen_writes(tmp_path: Path, work: Work) -> None:
-    here = Here(sqlite_deployment(tmp_path), InMemoryStore(dimension=EMBEDDER.dimension))
-    await here.put(TEA, TEA_AGAIN)
-    before = await here.rows()
-    async with here.deployment.start() as process:
-        await work(here, process, here.store)
-    assert await here.rows() != before

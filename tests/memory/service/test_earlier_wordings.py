@@ -91,12 +91,8 @@ def test_those_that_are_meant_go_and_the_key_goes_with_the_last() -> None:
 
 
 def test_what_was_superseded_is_an_earlier_wording_that_learning_reworded_as() -> None:
-    old = replace(
-        reworded_as(memory("Lives in Brga"), "Lives in Braga"),
-        id="m0",
-        status=MemoryStatus.SUPERSEDED,
-        superseded_at=NOW + 500,
-    )
+    old = reworded_as(memory("Lives in Brga"), "Lives in Braga")
+    old = replace(old, id="m0", status=MemoryStatus.SUPERSEDED, superseded_at=NOW + 500)
     newest = reworded_as(memory(), "Lives in Oporto", after=900.0)
     assert [(one.memory_id, one.content, one.corrected_by) for one in earlier_in([newest, old], newest_id="m1")] == [
         ("m1", "Lives in Porto", "user"),
@@ -104,8 +100,6 @@ def test_what_was_superseded_is_an_earlier_wording_that_learning_reworded_as() -
         ("m0", "Lives in Brga", "user"),
     ]
 
-
-# In a library
 
 ANN = Scope("ann")
 MARKER = "xylophone quartz"
@@ -190,7 +184,6 @@ async def test_forgetting_the_memory_forgets_the_turns_that_said_what_it_said_be
 
 
 # What it took along from another fact, to be understood
-
 
 SCARF = memory_rows.memory(
     "scarf",

@@ -196,7 +196,6 @@ async def living(folder: Path, seed: int) -> AsyncIterator[Life]:
     bench = Bench(sqlite_deployment(folder))
     async with bench.deployment.start() as process:
         telemetry = Telemetry(bench.deployment.clock, bench.metrics)
-        erasure = bench.erasure(process)
         parts = SummarizerParts(
             summaries=process.summaries,
             reader=PlainReader(),
@@ -206,8 +205,7 @@ async def living(folder: Path, seed: int) -> AsyncIterator[Life]:
             opt_outs=process.opt_outs,
             turns_min=1,
         )
-        summarizer = Summarizer(parts, telemetry)
-        yield Life(bench, process, Random(seed), erasure, summarizer)
+        yield Life(bench, process, Random(seed), bench.erasure(process), Summarizer(parts, telemetry))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -18,8 +18,6 @@ from memory.service.erasure import DELETE_BATCH
 from memory.service.requests import MemoryEdit, NewMemory
 
 ANN = Scope("ann")
-
-
 memory = partial(row, at=NOW)
 
 
@@ -30,9 +28,6 @@ def said(*contents: str) -> list[Message]:
 
 async def everything(parts: Parts, user_id: str = "ann") -> list[Memory]:
     return [record.memory for record in await parts.store.load(MemoryFilter(user_id, status=None), limit=10_000)]
-
-
-# Add and search
 
 
 async def test_what_is_added_is_stored_as_given_one_id_per_item_and_found_at_once(parts: Parts) -> None:
@@ -77,9 +72,6 @@ async def test_a_call_takes_1_to_200_memories_and_no_metadata_that_nest_without_
         nested = {"deeper": nested}
     with pytest.raises(BadInput, match="deep"):
         await parts.library.add(ANN, [NewMemory("x", metadata=nested)])
-
-
-# One memory
 
 
 @pytest.mark.parametrize("memory_id", ["theirs", "never", "", " ", 'x" or user_id != "', "x" * 300, "a\x00b"])
@@ -166,9 +158,6 @@ async def test_history_is_the_memory_and_all_that_it_replaced(parts: Parts) -> N
     assert {m.id for m in await parts.library.history("ann", "a")} == {"a", "b"}, "it ends"
 
 
-# Pages and counts
-
-
 async def test_a_page_as_of_a_time_shows_what_stood_then(parts: Parts) -> None:
     await parts.put(
         memory("munich", said_at=10, status=MemoryStatus.SUPERSEDED, invalid_at=20.0, superseded_by="berlin"),
@@ -205,9 +194,6 @@ async def test_stats_count_one_users_memories_and_turns(parts: Parts) -> None:
     assert (await parts.library.stats("bob")).active == 0
 
 
-# Forgetting by scope
-
-
 async def test_deleting_a_user_takes_every_batch(parts: Parts) -> None:
     for _ in range(3):
         await parts.library.add(ANN, [NewMemory("x")] * (DELETE_BATCH * 2 // 3))
@@ -222,9 +208,6 @@ async def test_a_user_id_that_cannot_be_deletes_nothing(parts: Parts, user_id: s
     with pytest.raises(BadInput):
         await parts.library.erase(user_id)
     assert len(await everything(parts)) == 1
-
-
-# Turns from elsewhere, and flush
 
 
 async def test_a_history_becomes_one_turn_per_exchange_in_order_without_secrets(parts: Parts) -> None:

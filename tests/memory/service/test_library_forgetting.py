@@ -45,15 +45,6 @@ async def left(parts: Parts, ids: Collection[str]) -> set[str]:
     return set(await notes_of(parts.notes, "ann", list(ids)))
 
 
-async def test_deleting_a_project_drops_its_notes_and_a_user_all_of_them(parts: Parts) -> None:
-    red = await noted(parts, *(f"red {n}" for n in range(3)), project_id="red")
-    plain = await noted(parts, *(f"plain {n}" for n in range(3)))
-    await parts.library.erase("ann", "red")
-    assert await left(parts, red + plain) == set(plain)
-    await parts.library.erase("ann")
-    assert await left(parts, red + plain) == set()
-
-
 async def test_changing_the_words_drops_the_notes_with_the_old_ones_and_changing_anything_else_does_not(
     parts: Parts,
 ) -> None:
@@ -84,13 +75,14 @@ async def test_a_request_under_way_cannot_bring_a_forgotten_memory_back(
     assert await left(parts, [one, "at once", "when all is over"]) == set()
 
 
+async def is_down(*_: object, **__: object) -> None:
+    raise Unavailable("part", "switched off by the test")
+
+
 async def test_where_the_note_book_is_down_nothing_is_deleted_by_half(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (one,) = await noted(parts, "I like tea")
-
-    async def is_down(*_: object, **__: object) -> None:
-        raise Unavailable("turn_log", "the disk is full")
 
     with monkeypatch.context() as broken:
         broken.setattr(parts.notes, "drop", is_down)
@@ -98,9 +90,6 @@ async def test_where_the_note_book_is_down_nothing_is_deleted_by_half(
             await parts.library.delete("ann", one)
     await parts.library.delete("ann", one)  # it can be asked for again
     assert await left(parts, [one]) == set()
-
-
-# Receipts
 
 
 async def kept(parts: Parts, *memory_ids: str, receipt_id: str = "r1") -> None:
@@ -134,25 +123,26 @@ async def test_a_receipt_shows_what_its_memories_say_now_and_nothing_of_forgotte
 async def test_a_receipt_can_be_read_while_the_store_is_down(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     (one,) = await noted(parts, "I like tea")
     await kept(parts, one)
-
-    async def is_down(*_: object) -> None:
-        raise Unavailable("milvus", "switched off by the test")
-
     monkeypatch.setattr(parts.store, "get", is_down)
     explained = await parts.library.receipt("ann", "r1")
     assert (explained.contents, explained.receipt.query) == ({}, "what do I like")
 
 
-async def test_forgetting_everything_forgets_what_was_asked_and_which_exchanges_belong_together(parts: Parts) -> None:
+async def test_erasing_a_project_takes_its_notes_and_a_user_all_and_what_was_asked_and_belongs_together(
+    parts: Parts,
+) -> None:
+    red = await noted(parts, *(f"red {n}" for n in range(3)), project_id="red")
+    plain = await noted(parts, *(f"plain {n}" for n in range(3)))
     parts.receipts.keep(Receipt("r-all", "ann", parts.now, RecallStatus.EMPTY, "nothing_relevant", query="my cat?"))
     link, chains = ChainLink("s1", "t1", ("k1",)), parts.turn_log.chains
     for user_id in ("ann", "bob"):
         await chains.keep(user_id, ("resp_1", "conv_1"), link, at=parts.now)
-    await parts.library.add(Scope("ann", "red"), [NewMemory("red one")])
     await parts.library.erase("ann", "red")
+    assert await left(parts, red + plain) == set(plain)
     assert await parts.receipts.get("ann", "r-all") is not None
     assert await chains.find("ann", "resp_1") == link
     await parts.library.erase("ann")
+    assert await left(parts, red + plain) == set()
     assert await parts.receipts.get("ann", "r-all") is None
     assert [await chains.find("ann", key) for key in ("resp_1", "conv_1")] == [None, None]
     assert await chains.find("bob", "resp_1") == link
@@ -165,8 +155,6 @@ async def test_a_turn_that_is_forgotten_before_it_is_learnt_never_is(parts: Part
     with pytest.raises(NotFound):
         await parts.library.forget_source("ann", turn_id)
 
-
-# Archived memories
 
 memory = partial(row, at=NOW)
 
@@ -244,7 +232,6 @@ async def test_forgetting_takes_duplicates_reflections_notes_and_uses_along(part
 
 
 # Rows with raw words: those that say the same
-
 
 ULM = "I live in Ulm."
 SAME = (ULM, "well, i LIVE\n in\tulm, you know", "“I live in Ulm”", "It is true: I live in Ulm!", "I  live in ULM")

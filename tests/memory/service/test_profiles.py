@@ -150,8 +150,6 @@ def test_a_line_shows_the_day_and_cannot_end_the_frame() -> None:
     assert "<" not in pinned_line("</profile>", tokens=TOKENS).text
 
 
-# Both profiles in a prompt
-
 MINE = Profile("ann", "", 3, lines=(ProfileLine("- mine", 10, "m1"),))
 ATLAS = Profile("ann", "atlas", 7, lines=(ProfileLine("- atlas", 10, "m2"),))
 
@@ -198,7 +196,7 @@ def refresher(parts: Parts, metrics: Metrics | None = None) -> ProfileRefresher:
     return ProfileRefresher(
         memories=memory_bank(parts.store, parts.ledger, parts.embedder),
         profiles=parts.profiles,
-        tokens=counted_tokens(),
+        tokens=TOKENS,
         telemetry=Telemetry(lambda: NOW, metrics or Metrics(CollectorRegistry())),
     )
 
@@ -222,7 +220,7 @@ async def test_it_is_built_from_memories_of_this_revision_that_the_process_holds
 
     await parts.library.add(Scope("ann"), [TEA])
     bank = MemoryBank(Unreadable(), parts.ledger, parts.embedder, Held())
-    builder = ProfileBuilder(memories=bank, profiles=parts.profiles, clock=lambda: NOW, tokens=counted_tokens())
+    builder = ProfileBuilder(memories=bank, profiles=parts.profiles, clock=lambda: NOW, tokens=TOKENS)
     assert await builder.build("ann")
     assert asked == [("ann", (await parts.ledger.revision("ann")).number)]
     found = await parts.profiles.get("ann", [""])
@@ -330,9 +328,6 @@ async def test_what_a_profile_holds_stays_when_many_newer_memories_follow(
     parts.now += 10
     await parts.library.add(Scope("ann"), [NewMemory(f"heron {n}") for n in range(12)])
     assert await lines(parts) == ["I prefer green tea"]
-
-
-# In the background
 
 
 async def down(*_: object, **__: object) -> None:

@@ -24,8 +24,7 @@ COUNT = 30
 
 async def filled(count: int = COUNT) -> InMemoryStore:
     store = InMemoryStore(dimension=DIMENSION)
-    if count:
-        await put(store, *(memory(f"m{i}") for i in range(count)))
+    await put(store, *(memory(f"m{i}") for i in range(count)))
     return store
 
 

@@ -1,7 +1,4 @@
-"""What is forgotten is in no summary of a session, no note that holds one, and no state of a conversation.
-
-Whichever way it is forgotten.
-"""
+"""What is forgotten, whichever way, is in no summary of a session, no note that holds one, and no state of a chat."""
 
 from __future__ import annotations
 

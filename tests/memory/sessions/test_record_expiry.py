@@ -15,9 +15,7 @@ from memory.sessions.record_expiry import EXPIRED_AT_ONCE, delete_expired
 DAY = 86_400.0
 
 
-async def test_what_is_older_goes_in_batches_and_the_rest_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_older_goes_in_batches_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deployment = sqlite_deployment(tmp_path)
     async with deployment.start() as process:
         log = process.log

@@ -28,13 +28,7 @@ from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.chat.exchanges import exchanges_of
 from memory.chat.plain_lines import on_one_line
 from memory.learn.readers import OffReader
-from memory.model import (
-    Act,
-    CompactedState,
-    HistorySegment,
-    Message,
-    StateItemKind,
-)
+from memory.model import Act, CompactedState, HistorySegment, Message, StateItemKind
 from memory.ports import StatementReader
 from memory.ports.reading import GroundedSentence
 from memory.processes.background_parts import no_kinds, own_sentences
@@ -98,10 +92,8 @@ def test_an_entry_takes_the_place_of_what_it_repeats_and_all_else_stays() -> Non
     shown = texts(found)
     assert shown["The festival Kesselhaus expects 340 guests."] is StateItemKind.FACT
     assert shown["We go by two buses."] is StateItemKind.DECISION
-    assert (
-        not {"The festival is called Kesselhaus.", "We expect 340 guests.", "We go by two buses after all."}
-        & shown.keys()
-    )
+    replaced = {"The festival is called Kesselhaus.", "We expect 340 guests.", "We go by two buses after all."}
+    assert not replaced & shown.keys()
     assert {"Henrike pays 1,200 euros.", "Your booking is KX-20417."} <= shown.keys()
     assert next(iter(shown)).startswith("The festival"), "in the order said"
 
@@ -158,9 +150,7 @@ def test_the_topic_is_the_model_s_if_it_stands_in_what_was_said_and_alone_it_is_
         st.tuples(st.sampled_from(TASK.kinds), st.text(max_size=80), st.lists(st.integers(1, len(SPOKEN)), min_size=1))
     )
 )
-def test_whatever_a_model_answers_no_name_or_number_of_the_extracted_sentences_gets_lost(
-    answer: list[tuple[str, str, list[int]]],
-) -> None:
+def test_whatever_a_model_answers_no_name_or_number_gets_lost(answer: list[tuple[str, str, list[int]]]) -> None:
     entries = [GroundedSentence(text, tuple(sources), kind) for kind, text, sources in answer]
     found = written_segment(EXTRACTED, SPOKEN, entries, on_one_line) or EXTRACTED
     told = " ".join(item.text for item in found.items)
@@ -197,11 +187,7 @@ async def compacting(
             redact=lambda text: text.replace("Vollmer", "[redacted]"),
             writer=ChatWriter(model, seconds=seconds, answer_tokens_max=400),
         )
-        yield (
-            Compactor(parts, threshold_tokens=4_000, telemetry=Telemetry(lambda: NOW, metrics)),
-            states,
-            metrics,
-        )
+        yield Compactor(parts, threshold_tokens=4_000, telemetry=Telemetry(lambda: NOW, metrics)), states, metrics
 
 
 @pytest.fixture
@@ -227,9 +213,7 @@ async def first_state(states: SqlCompactedStates) -> tuple[str, CompactedState]:
     return found
 
 
-async def test_the_stretch_is_written_checked_and_the_first_state_of_a_question_stays(
-    tmp_path: Path, server: FakeModelServer
-) -> None:
+async def test_a_stretch_is_written_and_its_first_state_stays(tmp_path: Path, server: FakeModelServer) -> None:
     server.says = quoting("Zanzibar 9000")
     async with compacting(tmp_path, server) as (compactor, states, metrics):
         await compactor.compact(history(112))
@@ -247,20 +231,15 @@ async def test_the_stretch_is_written_checked_and_the_first_state_of_a_question_
         assert await states.find("u", [key]) is None
 
 
-async def plain_state(folder: Path, server: FakeModelServer) -> str:
-    """What the sentences alone make of that history."""
-    async with compacting(folder, server) as (compactor, states, _):
-        compactor._parts = replace(compactor._parts, writer=None)
-        await compactor.compact(history(112))
-        return (await first_state(states))[1].text
-
-
 @pytest.mark.parametrize("trouble", ["junk", "late", "down", "too long"])
 async def test_without_a_usable_text_in_time_the_state_is_that_of_the_sentences(
     tmp_path: Path, server: FakeModelServer, trouble: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "plain").mkdir()
-    expected = await plain_state(tmp_path / "plain", server)
+    async with compacting(tmp_path / "plain", server) as (compactor, states, _):  # of the sentences alone
+        compactor._parts = replace(compactor._parts, writer=None)
+        await compactor.compact(history(112))
+        expected = (await first_state(states))[1].text
     match trouble:
         case "junk":
             server.content = "Ahoy!"
@@ -277,9 +256,7 @@ async def test_without_a_usable_text_in_time_the_state_is_that_of_the_sentences(
         assert metrics.compaction_writings.labels("failed")._value.get() == 1
 
 
-async def test_only_the_last_stretch_is_put_to_a_model_and_none_while_others_wait(
-    tmp_path: Path, server: FakeModelServer
-) -> None:
+async def test_only_the_last_stretch_goes_to_a_model_if_none_waits(tmp_path: Path, server: FakeModelServer) -> None:
     server.says = quoting("nothing")
     async with compacting(tmp_path, server) as (compactor, states, _):
         compactor.prepare(history(202))

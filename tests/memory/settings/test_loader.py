@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from token_issuer import TokenIssuer
+from written_settings import written_settings
 
 from memory.errors import BadSetting
 from memory.model.token_claims import ClaimNames
@@ -28,39 +29,43 @@ external_models:
 """
 
 
-def settings_of(
-    text: str = "", *, flags: Mapping[str, object] | None = None, environ: Mapping[str, str] | None = None, folder: Path
-) -> loader.Settings:
-    file = folder / "memproxy.yaml"
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def settings_of(text: str = "", **told: Mapping[str, Any]) -> loader.Settings:
+    """`told`: flags and environ."""
+    file = Path("memproxy.yaml")
     file.write_text(text, encoding="utf-8")
-    return loader.load(file, flags or {}, environ or {})
+    return loader.load(file, told.get("flags", {}), told.get("environ", {}))
 
 
-def refusal(text: str = "", *, folder: Path, **told: Mapping[str, str]) -> str:
+def refusal(text: str = "", **told: Mapping[str, Any]) -> str:
     with pytest.raises(BadSetting) as caught:
-        settings_of(text, flags=told.get("flags"), environ=told.get("environ"), folder=folder)
+        settings_of(text, **told)
     return str(caught.value)
 
 
-def test_flags_beat_environment_beats_file_beats_defaults(tmp_path: Path) -> None:
+def test_flags_beat_environment_beats_file_beats_defaults() -> None:
     text = "port: 1\napi_port: 1\nfilters: 2"
     environ = {"MEMPROXY_PORT": "2", "MEMPROXY_API_PORT": "2", "MEMPROXY_FILTERS": "", "PATH": "/bin"}
-    settings = settings_of(text, flags={"port": 3, "api_port": None}, environ=environ, folder=tmp_path)
+    settings = settings_of(text, flags={"port": 3, "api_port": None}, environ=environ)
     assert (settings.port, settings.api_port, settings.filters, settings.workers) == (3, 2, 2, 1)
 
 
-def test_the_keys_of_the_first_design_load_unchanged_and_count(tmp_path: Path) -> None:
-    settings = settings_of(SEED, folder=tmp_path)
+def test_the_keys_of_the_first_design_load_unchanged_and_count() -> None:
+    settings = settings_of(SEED)
     assert (settings.memory.default_retrieval_limit, settings.memory.default_similarity_threshold) == (5, 0.6)
     assert settings.store_uri == "http://127.0.0.1:19530"
-    by_flag = settings_of(SEED, flags={"milvus_uri": "http://milvus:19530"}, folder=tmp_path)
+    by_flag = settings_of(SEED, flags={"milvus_uri": "http://milvus:19530"})
     assert by_flag.store_uri == "http://milvus:19530"
     rewrite = settings.model_for("memory_rewrite")
     assert rewrite is not None
     assert (rewrite.llm_model_name, rewrite.max_tokens, rewrite.llm_timeout_seconds) == ("qwen3", 100, 30.0)
 
 
-def test_nested_settings_and_lists_come_by_environment(tmp_path: Path) -> None:
+def test_nested_settings_and_lists_come_by_environment() -> None:
     environ = {
         "MEMPROXY_MEMORY_EMBEDDING_THREADS": "7",
         "MEMPROXY_MEMORY_ENABLED": "false",
@@ -68,10 +73,9 @@ def test_nested_settings_and_lists_come_by_environment(tmp_path: Path) -> None:
         "MEMPROXY_TRUSTED_PEERS": "10.0.0.0/8, 192.0.2.1/32",
         "MEMPROXY_EXTERNAL_MODELS": "[{model_role: memory_rewrite, llm_endpoint: {address: h}, llm_model_name: m}]",
     }
-    settings = settings_of(environ=environ, folder=tmp_path)
-    assert settings.memory.embedding.threads == 7
-    assert not settings.memory.enabled
-    assert settings.memory.turn_log.synchronous == "FULL"
+    settings = settings_of(environ=environ)
+    memory = settings.memory
+    assert (memory.embedding.threads, memory.enabled, memory.turn_log.synchronous) == (7, False, "FULL")
     assert settings.trusted_peers == ("10.0.0.0/8", "192.0.2.1/32")
     assert settings.external_models[0].llm_endpoint.address == "h"
 
@@ -83,14 +87,20 @@ def test_nested_settings_and_lists_come_by_environment(tmp_path: Path) -> None:
         ("memory: {token_budgets: 1}", {}, "memory.token_budget"),
         ("memory: {milvus: {adress: x}}", {}, "memory.milvus.address"),
         ("external_models: [{model_rol: memory_rewrite}]", {}, "external_models.model_role"),
+        ("memory: {hybrid_serch: true}", {}, "memory.hybrid_search"),  # from here on the router's own keys
+        ("memory: {redis_cahce: {}}", {}, "memory.redis_cache"),
+        ("memory: {reflection: {algoritm: x}}", {}, "memory.reflection.algorithm"),
+        ("routng: {}", {}, "routing"),
+        ("global: {store: {}}", {}, "global.stores"),
+        ("global: {stores: {memroy: {}}}", {}, "global.stores.memory"),
+        ("global: {stores: {memory: {auto_stor: true}}}", {}, "global.stores.memory.auto_store"),
+        ("global: {stores: {memory: {valkey: {hots: x}}}}", {}, "global.stores.memory.valkey.host"),
         ("", {"environ": {"MEMPROXY_UPSTREM": "x"}}, "MEMPROXY_UPSTREAM"),
         ("", {"flags": {"data_dirr": "x"}}, "data_dir"),
     ],
 )
-def test_an_unknown_key_is_told_its_nearest_neighbour(
-    text: str, told: Mapping[str, Mapping[str, str]], nearest: str, tmp_path: Path
-) -> None:
-    assert f"did you mean {nearest}?" in refusal(text, folder=tmp_path, **told)
+def test_an_unknown_key_is_told_its_neighbour(text: str, told: Mapping[str, Mapping[str, str]], nearest: str) -> None:
+    assert f"did you mean {nearest}?" in refusal(text, **told)
 
 
 @pytest.mark.parametrize(
@@ -123,10 +133,8 @@ def test_an_unknown_key_is_told_its_nearest_neighbour(
         ("a: [", "is not YAML", "memproxy.yaml"),
     ],
 )
-def test_a_wrong_value_is_told_what_was_expected_and_what_came(
-    text: str, expected: str, came: str, tmp_path: Path
-) -> None:
-    message = refusal(text, folder=tmp_path)
+def test_a_wrong_value_is_told_what_was_expected_and_what_came(text: str, expected: str, came: str) -> None:
+    message = refusal(text)
     assert expected in message
     assert came in message
 
@@ -140,15 +148,15 @@ def test_a_wrong_value_is_told_what_was_expected_and_what_came(
         ("memory: {enabled: true}\nmemory: {auto_store: false}", "memory", 2),
     ],
 )
-def test_a_key_that_comes_twice_is_refused_with_its_line(text: str, key: str, line: int, tmp_path: Path) -> None:
-    message = refusal(text, folder=tmp_path)
+def test_a_key_that_comes_twice_is_refused_with_its_line(text: str, key: str, line: int) -> None:
+    message = refusal(text)
     assert f"the key {key} occurs twice" in message
     assert f"line {line}," in message
 
 
 @pytest.mark.parametrize("url", ["postgresql://x/log", "postgres://[::1]:6432/log", "postgresql://a:1,b:2/log"])
-def test_a_database_is_named_by_its_url(url: str, tmp_path: Path) -> None:
-    assert settings_of(f"database_url: '{url}'", folder=tmp_path).database_url == url
+def test_a_database_is_named_by_its_url(url: str) -> None:
+    assert settings_of(f"database_url: '{url}'").database_url == url
 
 
 @pytest.mark.parametrize(
@@ -163,20 +171,18 @@ def test_a_database_is_named_by_its_url(url: str, tmp_path: Path) -> None:
         ("edge_secret", "hush", "MEMPROXY_EDGE_SECRET"),
     ],
 )
-def test_a_secret_is_taken_from_the_environment_only_and_not_shown(
-    key: str, url: str, says: str, tmp_path: Path
-) -> None:
-    for message in (refusal(f"{key}: '{url}'", folder=tmp_path), refusal(folder=tmp_path, flags={key: url})):
+def test_a_secret_is_taken_from_the_environment_only_and_not_shown(key: str, url: str, says: str) -> None:
+    for message in (refusal(f"{key}: '{url}'"), refusal(flags={key: url})):
         assert says in message
         assert "hush" not in message
 
 
-def test_what_a_merge_key_brings_in_may_be_said_again(tmp_path: Path) -> None:
+def test_what_a_merge_key_brings_in_may_be_said_again() -> None:
     text = "memory:\n  milvus: &m {collection: a, dimension: 384}\n  embedding: {<<: {dimension: 1}, dimension: 384}"
-    assert settings_of(text, folder=tmp_path).memory.embedding.dimension == 384
+    assert settings_of(text).memory.embedding.dimension == 384
 
 
-def test_a_named_file_that_is_missing_is_an_error_and_an_unnamed_one_is_not_read(
+def test_a_named_file_must_exist_and_an_unnamed_one_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "memproxy.yaml").write_text("port: 5")
@@ -188,13 +194,13 @@ def test_a_named_file_that_is_missing_is_an_error_and_an_unnamed_one_is_not_read
         loader.load(tmp_path / "absent.yaml", {}, {})
 
 
-def test_what_is_dumped_loads_to_the_same_settings_but_for_secrets(tmp_path: Path) -> None:
-    settings = settings_of(SEED, environ={"MEMPROXY_EDGE_SECRET": "hush-hush"}, folder=tmp_path)
+def test_what_is_dumped_loads_to_the_same_settings_but_for_secrets() -> None:
+    settings = settings_of(SEED, environ={"MEMPROXY_EDGE_SECRET": "hush-hush"})
     assert settings.edge_secret == "hush-hush"
     text = loader.dump(settings)
     assert "hush" not in text
     assert "hush" not in repr(settings)
-    again = settings_of(text, environ={"MEMPROXY_EDGE_SECRET": "hush-hush"}, folder=tmp_path)
+    again = settings_of(text, environ={"MEMPROXY_EDGE_SECRET": "hush-hush"})
     assert again == settings
 
 
@@ -222,20 +228,20 @@ memory:
 """
 
 
-def test_signals_come_by_file_and_by_environment_and_survive_the_way_to_a_part(tmp_path: Path) -> None:
-    assert settings_of(folder=tmp_path).memory.upstream_signals is None
-    by_file = settings_of(SIGNALS, folder=tmp_path)
+def test_signals_come_by_file_and_by_environment_and_survive_the_way_to_a_part() -> None:
+    assert settings_of().memory.upstream_signals is None
+    by_file = settings_of(SIGNALS)
     assert by_file.memory.upstream_signals == (
         UpstreamSignal(name="X-My-Router", values=("weather",), means="tool"),
         UpstreamSignal(name="envoy.filters.http.rbac:kind", means="personal"),
     )
     environ = {"MEMPROXY_MEMORY_UPSTREAM_SIGNALS": "[{name: x-a, means: skip}]"}
-    by_environment = settings_of(SIGNALS, environ=environ, folder=tmp_path)
+    by_environment = settings_of(SIGNALS, environ=environ)
     assert by_environment.memory.upstream_signals == (UpstreamSignal(name="x-a", means="skip"),)
-    nobody = settings_of("memory: {upstream_signals: []}", folder=tmp_path)
+    nobody = settings_of("memory: {upstream_signals: []}")
     assert nobody.memory.upstream_signals == ()
     for settings in (by_file, nobody, loader.load(None, {}, {})):
-        assert settings_of(loader.dump(settings), folder=tmp_path) == settings
+        assert settings_of(loader.dump(settings)) == settings
 
 
 @pytest.mark.parametrize(
@@ -243,34 +249,26 @@ def test_signals_come_by_file_and_by_environment_and_survive_the_way_to_a_part(t
     [
         ("{name: x-a, mean: skip}", "unknown setting memory.upstream_signals.mean"),
         ("{name: x-a, means: perhaps}", "memory.upstream_signals"),
-        ("{name: 'x a', means: skip}", "memory.upstream_signals"),
-        ("{name: ':path', means: skip}", "memory.upstream_signals"),
-        ("{name: 'space:', means: skip}", "memory.upstream_signals"),
-        ("{name: '', means: skip}", "memory.upstream_signals"),
+        *((f"{{name: '{name}', means: skip}}", "memory.upstream_signals") for name in ("x a", ":path", "space:", "")),
         ("{means: skip}", "memory.upstream_signals"),
         ("{name: Authorization, means: skip}", "clients need for something else"),
         ("{name: x-authz-user-id, means: skip}", "clients need for something else"),
     ],
 )
-def test_a_signal_that_cannot_be_or_would_take_something_from_clients_is_refused(
-    signal: str, says: str, tmp_path: Path
-) -> None:
-    assert says in refusal(f"memory: {{upstream_signals: [{signal}]}}", folder=tmp_path)
+def test_a_signal_that_cannot_be_or_would_take_something_from_clients_is_refused(signal: str, says: str) -> None:
+    assert says in refusal(f"memory: {{upstream_signals: [{signal}]}}")
 
 
 @pytest.mark.parametrize("key", ["rewrite", "placement"])
-def test_the_bare_word_off_means_off_though_yaml_reads_it_as_false(key: str, tmp_path: Path) -> None:
-    assert getattr(settings_of(f"memory: {{{key}: off}}", folder=tmp_path).memory, key) == "off"
+def test_the_bare_word_off_means_off_though_yaml_reads_it_as_false(key: str) -> None:
+    assert getattr(settings_of(f"memory: {{{key}: off}}").memory, key) == "off"
 
 
 # Identity
 
 JWT: dict[str, Any] = {"issuer": "https://login.example", "jwks_url": "https://login.example/keys.json"}
 HASH = "0" * 64
-
-
-def loaded(tmp_path: Path, **written: Any) -> loader.Settings:
-    return settings_of(json.dumps(written), folder=tmp_path)
+TAKEN_HEADERS = ("Authorization", "x-authz-user-id", "x-memory-token-claims", "cookie", "")
 
 
 @pytest.mark.parametrize(
@@ -288,29 +286,25 @@ def loaded(tmp_path: Path, **written: Any) -> loader.Settings:
         ({"jwks_url": "https://u:p@login.example/keys"}, "without credentials"),
         ({"jwks_url": "https://login.example/keys\n"}, "jwt.jwks_url"),
         ({"user_claim": ""}, "jwt.user_claim"),
-        ({"token_header": "Authorization"}, "jwt.token_header"),
-        ({"token_header": "x-authz-user-id"}, "jwt.token_header"),
-        ({"token_header": "x-memory-token-claims"}, "jwt.token_header"),
-        ({"token_header": "cookie"}, "jwt.token_header"),
-        ({"token_header": ""}, "jwt.token_header"),
+        *(({"token_header": name}, "jwt.token_header") for name in TAKEN_HEADERS),
     ],
 )
-def test_tokens_that_could_not_be_verified_are_refused(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
-    assert says in refusal(json.dumps({"identity": "jwt", "jwt": JWT | changes}), folder=tmp_path)
+def test_tokens_that_could_not_be_verified_are_refused(changes: dict[str, Any], says: str) -> None:
+    assert says in refusal(json.dumps({"identity": "jwt", "jwt": JWT | changes}))
 
 
 def test_the_header_of_tokens_is_no_signal_that_the_filter_would_see(tmp_path: Path) -> None:
     signals = {"upstream_signals": [{"name": "X-User-Token", "means": "skip"}]}
     with pytest.raises(BadSetting, match="is a signal"):
-        loaded(tmp_path, identity="jwt", jwt=JWT | {"token_header": "x-user-token"}, memory=signals)
+        written_settings(tmp_path, identity="jwt", jwt=JWT | {"token_header": "x-user-token"}, memory=signals)
 
 
 def test_a_mode_with_tokens_listens_beyond_loopback_and_survives_its_dump(tmp_path: Path) -> None:
     jwt = JWT | {"jwks_url": "", "jwks": TokenIssuer().key_set(), "tenant_claim": "org.id"}
-    settings = loaded(tmp_path, identity="jwt", host="0.0.0.0", api_host="0.0.0.0", jwt=jwt)
-    assert settings_of(loader.dump(settings), folder=tmp_path) == settings
+    settings = written_settings(tmp_path, identity="jwt", host="0.0.0.0", api_host="0.0.0.0", jwt=jwt)
+    assert settings_of(loader.dump(settings)) == settings
     assert claim_names(settings) == ClaimNames("sub", "org.id", "")
-    assert loaded(tmp_path, jwt={"issuer": ""}).identity == "development", "which reads none of it"
+    assert written_settings(tmp_path, jwt={"issuer": ""}).identity == "development", "which reads none of it"
 
 
 def test_settings_of_tokens_come_from_the_environment_too() -> None:
@@ -345,7 +339,5 @@ def test_settings_of_tokens_come_from_the_environment_too() -> None:
         ([{"name": "a", "token": "mpt_x", "any_user": True}], "token"),
     ],
 )
-def test_service_tokens_that_say_too_little_or_too_much_are_refused(
-    tmp_path: Path, tokens: list[Any], says: str
-) -> None:
-    assert says in refusal(json.dumps({"service_tokens": tokens}), folder=tmp_path)
+def test_service_tokens_that_say_too_little_or_too_much_are_refused(tokens: list[Any], says: str) -> None:
+    assert says in refusal(json.dumps({"service_tokens": tokens}))

@@ -1,7 +1,4 @@
-"""Milvus Lite as a real process that is killed, frozen, late, wiped, or filled by somebody else.
-
-Calls to a server that is frozen until they have failed show by failing that they are not waited for.
-"""
+"""Milvus Lite as a real process that is killed, frozen, late, wiped, or filled by somebody else."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import logging
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -42,7 +39,6 @@ class Mortal:
 
     server: MilvusLiteServer
     collection: str
-    data: Path
 
     def opened(self, *, metrics: Metrics | None = None, timeouts: MilvusTimeouts = TIMEOUTS) -> MilvusStore:
         address = MilvusAddress(self.server.uri, self.collection, DIMENSION)
@@ -58,23 +54,21 @@ class Mortal:
 
 
 @pytest.fixture(scope="module")
-def broken_before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MilvusLiteServer, Path]]:
+def broken_before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mortal]:
     """Killed and frozen by one test after the other, each with a collection of its own."""
-    data = tmp_path_factory.mktemp("faults") / "milvus"
-    server = MilvusLiteServer(data)
-    yield server, data
+    server = MilvusLiteServer(tmp_path_factory.mktemp("faults") / "milvus")
+    yield Mortal(server, "empty")
     server.kill()
 
 
 @pytest.fixture
-async def mortal(broken_before: tuple[MilvusLiteServer, Path], collection: str) -> Mortal:
+async def mortal(broken_before: Mortal, collection: str) -> Mortal:
     """It runs, whatever was done to it, and has taken up what it held."""
-    server, data = broken_before
-    if not server.is_running:
-        server.start()
-        async with Mortal(server, "empty", data).opened() as store:
+    if not broken_before.server.is_running:
+        broken_before.server.start()
+        async with broken_before.opened() as store:
             await until(store.prepare)
-    return Mortal(server, collection, data)
+    return replace(broken_before, collection=collection)
 
 
 @pytest.fixture
@@ -87,7 +81,7 @@ async def store(mortal: Mortal) -> AsyncIterator[MilvusStore]:
 def emptied(tmp_path: Path, collection: str) -> Iterator[Mortal]:
     """A server that holds nothing, for what happens to its files."""
     server = MilvusLiteServer(tmp_path / "milvus")
-    yield Mortal(server, collection, tmp_path / "milvus")
+    yield Mortal(server, collection)
     server.kill()
 
 
@@ -194,7 +188,7 @@ async def test_a_collection_that_was_wiped_is_made_anew(emptied: Mortal) -> None
     async with emptied.opened() as store:
         await put(store, memory("m"))
         emptied.server.kill()
-        shutil.rmtree(emptied.data)
+        shutil.rmtree(emptied.server._data_dir)
         emptied.server.start()
         assert await until(partial(found, store)) == set()
         await put(store, memory("n"))
@@ -206,7 +200,7 @@ async def test_an_index_that_was_cut_short_by_a_kill_is_made_again(emptied: Mort
     async with emptied.opened() as store:
         await put(store, *(memory(f"m{i}") for i in range(300)))  # past a flush, which writes an index
     emptied.server.kill()
-    indexes = list(emptied.data.rglob("*.idx"))
+    indexes = list(emptied.server._data_dir.rglob("*.idx"))
     assert indexes
     for file in indexes:
         file.write_bytes(b"")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from milvus_standalone import MilvusServer
 from prometheus_client import CollectorRegistry
 from pymilvus import AsyncMilvusClient, DataType, MilvusClient
 from turn_logs import ManualClock
+from words_left import files_with
 
 from memory.adapters.file_scan import files_scanned
 from memory.adapters.milvus import deleted_rows, ordered_rows
@@ -45,12 +46,11 @@ WRITES = 60
 
 
 @pytest.fixture(scope="module")
-def lite_and_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MilvusLiteServer, Path]]:
+def lite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusLiteServer]:
     """A server whose files are looked into."""
-    folder = tmp_path_factory.mktemp("rows") / "milvus"
-    server = MilvusLiteServer(folder)
+    server = MilvusLiteServer(tmp_path_factory.mktemp("rows") / "milvus")
     server.start()
-    yield server, folder
+    yield server
     server.kill()
 
 
@@ -64,30 +64,22 @@ class World:
     deleted: MilvusDeletedRows
     barrier: SqlWriteBarrier
 
-    def files_with(self, word: str) -> list[str]:
-        found = [path for path in self.folder.rglob("*") if path.is_file() and word.encode() in path.read_bytes()]
-        return [str(path.relative_to(self.folder)) for path in found]
-
     async def ids(self, user: str) -> set[str]:
         return set(await self.reader.ids(MemoryFilter(user, status=None, with_raw=True)))
 
 
 @pytest.fixture
-async def world(
-    lite_and_folder: tuple[MilvusLiteServer, Path], collection: str, tmp_path: Path
-) -> AsyncIterator[World]:
-    lite, folder = lite_and_folder
-    metrics = Metrics(CollectorRegistry())
+async def world(lite: MilvusLiteServer, collection: str, tmp_path: Path) -> AsyncIterator[World]:
     address = lite.address(collection, DIMENSION, ORIGIN)
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(SqliteDatabase(tmp_path / "turns.sqlite"))
         clock = ManualClock()
         barrier = SqlWriteBarrier(database, clock=clock)
-        reader = await stack.enter_async_context(MilvusStore(address, metrics=metrics, timeouts=PATIENT))
-        writer = await stack.enter_async_context(MilvusStore(address, metrics=metrics, timeouts=PATIENT))
-        deleted = await stack.enter_async_context(MilvusDeletedRows(address, barrier=barrier, metrics=metrics))
+        reader = await stack.enter_async_context(MilvusStore(address, metrics=METRICS, timeouts=PATIENT))
+        writer = await stack.enter_async_context(MilvusStore(address, metrics=METRICS, timeouts=PATIENT))
+        deleted = await stack.enter_async_context(MilvusDeletedRows(address, barrier=barrier, metrics=METRICS))
         ledger = SqlUserLedger(database, clock=clock)
-        yield World(folder, address, reader, writer, ledger, deleted, barrier)
+        yield World(lite._data_dir, address, reader, writer, ledger, deleted, barrier)
 
 
 async def test_the_bytes_of_deleted_rows_go_and_all_others_stay_as_they_are(world: World) -> None:
@@ -97,10 +89,10 @@ async def test_the_bytes_of_deleted_rows_go_and_all_others_stay_as_they_are(worl
     await put(world.writer, *gone, *kept, raw)
     before = await world.reader.get("bob", [one.id for one in kept])
     await world.writer.delete("ann", [one.id for one in gone])
-    assert world.files_with(MARKER)  # else this test shows nothing
+    assert files_with([world.folder], [MARKER])  # else this test shows nothing
 
     await world.deleted.rewrite()
-    assert world.files_with(MARKER) == []
+    assert files_with([world.folder], [MARKER]) == []
     assert await world.ids("ann") == set()
     assert await world.ids("bob") == {"raw", *(one.id for one in kept)}
     after = await world.reader.get("bob", [one.id for one in kept])
@@ -110,6 +102,7 @@ async def test_the_bytes_of_deleted_rows_go_and_all_others_stay_as_they_are(worl
 
 
 async def test_who_asks_milvus_for_the_collection_of_the_settings_still_finds_it(world: World) -> None:
+    await world.deleted.rewrite()  # an empty store has nothing to remove
     await put(world.writer, memory("m-1"), memory("m-2"))
     for left in ({"m-1", "m-2"}, {"m-2"}):
         await world.writer.delete("ann", {"m-1", "m-2"} - left)
@@ -117,16 +110,8 @@ async def test_who_asks_milvus_for_the_collection_of_the_settings_still_finds_it
         async with AsyncMilvusClient(uri=world.address.uri) as client:
             rows = await client.query(world.address.collection, filter='user_id == "ann"', output_fields=["id"])
         assert {row["id"] for row in rows} == left
-        async with MilvusStore(world.address, metrics=Metrics(CollectorRegistry())) as fresh:
+        async with MilvusStore(world.address, metrics=METRICS) as fresh:
             assert set(await fresh.ids(MemoryFilter("ann", status=None))) == left
-
-
-async def test_it_may_be_repeated_and_an_empty_store_has_nothing_to_remove(world: World) -> None:
-    await world.deleted.rewrite()
-    await put(world.writer, memory("m-1"))
-    await world.deleted.rewrite()
-    await world.deleted.rewrite()
-    assert await world.ids("ann") == {"m-1"}
 
 
 @pytest.mark.full("rewrites a collection while others write")
@@ -160,15 +145,6 @@ async def test_what_is_written_meanwhile_is_neither_lost_nor_brought_back(world:
     assert await world.ids("bob") == {f"old-{number}" for number in range(50) if number >= WRITES / 10}
 
 
-async def rewritten(world: World) -> bool:
-    """As the worker does it, which tries again: the server may still be busy with what the killed run had asked for."""
-    try:
-        await world.deleted.rewrite()
-    except Unavailable:
-        return False
-    return True
-
-
 async def test_a_deletion_reaches_the_collection_that_took_the_place_of_the_known_one(world: World) -> None:
     await put(world.writer, memory("m-1"), memory("m-2"))
     await world.deleted.rewrite()
@@ -190,8 +166,11 @@ async def test_what_a_killed_run_left_behind_is_begun_again(world: World) -> Non
     await asyncio.sleep(0.02)
     removing.cancel()
     await asyncio.gather(removing, return_exceptions=True)
-    async with asyncio.timeout(60):
-        while not await rewritten(world):
+    async with asyncio.timeout(60):  # the server may still be busy with what the killed run had asked for
+        while True:
+            with suppress(Unavailable):
+                await world.deleted.rewrite()
+                break
             await asyncio.sleep(0.1)
     assert await world.ids("ann") == {f"m-{number}" for number in range(30)}
 
@@ -320,11 +299,10 @@ async def test_no_segment_that_a_server_serves_holds_deleted_rows_after_a_rewrit
 
 
 async def test_a_generation_whose_alias_was_lost_is_not_dropped(milvus: RealMilvus, collection: str) -> None:
-    metrics = Metrics(CollectorRegistry())
-    async with MilvusStore(milvus.address(collection, 8, OLD), metrics=metrics, timeouts=PATIENT) as store:
+    async with MilvusStore(milvus.address(collection, 8, OLD), metrics=METRICS, timeouts=PATIENT) as store:
         await store.apply("ann", [Change(ChangeKind.CREATE, memory("m"))], np.eye(1, 8, dtype=np.float32))
     address = milvus.address(collection, 16, NEW)
-    async with MilvusReembedding(address, wanted=NEW, metrics=Metrics(CollectorRegistry())) as again:
+    async with MilvusReembedding(address, wanted=NEW, metrics=METRICS) as again:
         await again.begin()
         async for texts in again.remaining():
             await again.put(texts, np.eye(len(texts), 16, dtype=np.float32))
@@ -343,5 +321,5 @@ async def test_a_generation_whose_alias_was_lost_is_not_dropped(milvus: RealMilv
             await link.collections.make_live(f"{collection}__2")
 
         await again._patiently("find", find)
-    async with MilvusStore(address, metrics=Metrics(CollectorRegistry()), timeouts=PATIENT) as store:
+    async with MilvusStore(address, metrics=METRICS, timeouts=PATIENT) as store:
         assert len(await store.load(MemoryFilter("ann"), limit=9)) == 1

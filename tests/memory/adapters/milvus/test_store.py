@@ -25,19 +25,22 @@ from memory.runtime.metrics import Metrics
 
 
 @pytest.mark.parametrize(
-    ("version", "finds_words", "is_lite"),
+    ("version", "finds_words", "is_lite", "kinds"),
     [
-        ("v2.3.5-lite", False, False),
-        ("v2.4.0", True, False),
-        ("2.6.0-rc1", True, False),
-        ("3", True, False),
-        ("milvus_lite-3.2.2", True, True),
+        ("v2.3.5", False, False, ["Trie"]),
+        ("v2.3.5-lite", False, False, ["Trie"]),
+        ("v2.4.0", True, False, ["INVERTED"]),
+        ("2.6.0-rc1", True, False, ["INVERTED"]),
+        ("3", True, False, ["INVERTED"]),
+        ("milvus_lite-3.2.2", True, True, []),
     ],
 )
-def test_a_version_tells_lite_and_servers_before_2_4_that_find_no_text_within_a_text(
-    version: str, finds_words: bool, is_lite: bool
+def test_a_version_tells_whether_texts_are_found_within_texts_and_how_users_are_indexed(
+    version: str, finds_words: bool, is_lite: bool, kinds: list[str]
 ) -> None:
-    assert capabilities_of(version) == Capabilities(is_lite=is_lite, finds_words=finds_words)
+    can = capabilities_of(version)
+    assert can == Capabilities(is_lite=is_lite, finds_words=finds_words)
+    assert [one.index_type for one in schema.index(pymilvus, can=can) if one.field_name == "user_id"] == kinds
 
 
 ANN = MemoryFilter("ann")
@@ -185,14 +188,6 @@ async def test_reads_of_a_request_are_bounded_and_those_that_erasing_needs_are_s
 
 SERVER = capabilities_of("v2.3.5")
 LIMIT = schema.EXACT_ROWS_MAX
-
-
-@pytest.mark.parametrize(
-    ("version", "kinds"), [("v2.3.5", ["Trie"]), ("v2.4.0", ["INVERTED"]), ("milvus_lite-3.2.2", [])]
-)
-def test_users_are_indexed_as_the_server_can_and_never_on_milvus_lite(version: str, kinds: list[str]) -> None:
-    made = schema.index(pymilvus, can=capabilities_of(version))
-    assert [one.index_type for one in made if one.field_name == "user_id"] == kinds
 
 
 @pytest.mark.parametrize(

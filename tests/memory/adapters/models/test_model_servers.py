@@ -72,17 +72,12 @@ class Guarded:
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[FakeModelServer]:
-    async with running_chat_server() as running:
-        yield running
-
-
-@pytest.fixture
-async def guarded(server: FakeModelServer) -> AsyncIterator[Guarded]:
-    made = Guarded(server.url)
-    made.server = server
-    async with made.model:
-        yield made
+async def guarded() -> AsyncIterator[Guarded]:
+    async with running_chat_server() as server:
+        made = Guarded(server.url)
+        made.server = server
+        async with made.model:
+            yield made
 
 
 async def test_a_connection_that_was_kept_and_closed_meanwhile_costs_one_more_sending(guarded: Guarded) -> None:
@@ -121,9 +116,8 @@ async def test_while_a_frozen_model_is_tried_nobody_else_waits_for_it(guarded: G
     assert (guarded.calls("late"), guarded.calls("failed"), guarded.calls("spared")) == (2, 0, 20)
 
 
-async def test_an_answer_too_late_is_told_from_a_server_that_is_away_also_by_those_who_are_spared(
-    guarded: Guarded,
-) -> None:
+async def test_an_answer_too_late_is_told_from_a_server_that_is_away_until_it_is_back(guarded: Guarded) -> None:
+    """Also by those who are spared; the next try finds it."""
     guarded.server.seconds = 9 * HANG_SECONDS
     for _ in range(3):
         with pytest.raises(Late, match="no answer within 1 s"):
@@ -135,6 +129,10 @@ async def test_an_answer_too_late_is_told_from_a_server_that_is_away_also_by_tho
         with pytest.raises(Unavailable, match="503") as raised:
             await guarded.ask()
         assert not isinstance(raised.value, Late)
+    guarded.server.status = 200
+    assert "it answered 503" in await guarded.fail()  # it still rests, and says what was wrong
+    guarded.breaker.end_rest()
+    assert [(await guarded.ask()).text for _ in range(3)] == ["{}"] * 3
 
 
 async def test_a_server_that_does_not_take_the_connection_is_away_rather_than_late() -> None:
@@ -149,17 +147,6 @@ async def test_a_server_that_does_not_take_the_connection_is_away_rather_than_la
             with pytest.raises(Unavailable) as raised:
                 await guarded.ask(seconds=0.3)
     assert not isinstance(raised.value, Late)
-
-
-async def test_a_model_that_is_back_is_found_by_the_next_try_and_serves_all(guarded: Guarded) -> None:
-    guarded.server.status = 503
-    for _ in range(2):
-        await guarded.fail()
-    guarded.server.status = 200
-    assert "it answered 503" in await guarded.fail()  # it still rests, and says what was wrong
-    guarded.breaker.end_rest()
-    answers = [await guarded.ask() for _ in range(3)]
-    assert {one.text for one in answers} == {"{}"}
 
 
 async def test_a_refused_connection_needs_no_second_try_to_be_believed() -> None:

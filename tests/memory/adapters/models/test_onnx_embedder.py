@@ -23,7 +23,6 @@ from memory.adapters.models.packaged_encoder import cpu_session
 from memory.adapters.models.recent_vectors import Prefixes
 from memory.errors import Busy, Unavailable
 from memory.model import Vector
-from memory.ports import Tokens
 from memory.runtime.metrics import Metrics
 
 DIMENSION = 4
@@ -208,18 +207,13 @@ def test_the_largest_products_do_not_overflow_on_any_processor(tmp_path: Path) -
     assert (sums == 255 * 127 * INPUTS).all()
 
 
-@pytest.fixture(scope="module")
-def tokens() -> Tokens:
-    return counted_tokens()
-
-
 @pytest.mark.parametrize(
     ("text", "count"),
-    [("", 0), ("My cat is called Miso.", 7), ("unaffable", 3), ("我喜欢猫", 3), ("\ud83d", 1), ("\x00", 2)],
+    [
+        *(("", 0), ("My cat is called Miso.", 7), ("unaffable", 3), ("我喜欢猫", 3), ("\ud83d", 1), ("\x00", 2)),
+        pytest.param("word " * 5_000, 5_000, id="long"),
+    ],
 )
-def test_words_are_cut_into_the_pieces_of_the_vocabulary(tokens: Tokens, text: str, count: int) -> None:
+def test_words_are_cut_into_the_pieces_of_the_vocabulary_to_the_end_of_a_text(text: str, count: int) -> None:
+    tokens = counted_tokens()
     assert tokens(text) == tokens(text) == count
-
-
-def test_a_long_text_is_counted_to_its_end(tokens: Tokens) -> None:
-    assert tokens("word " * 5_000) == 5_000

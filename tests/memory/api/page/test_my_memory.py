@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from keyboard import Keys, by_keys
@@ -35,6 +36,14 @@ def test_every_action_can_be_used_by_keys_alone(open_page: Opener, user: str, wo
         forget_all(keys, world, user)
 
 
+def use(keys: Keys, name: str, *pressed: str, hears: str = "", **way: Any) -> None:
+    """The control of that name. `way`: to it, as `Keys.go` takes it."""
+    keys.go(name, **way)
+    keys.press(*pressed)
+    if hears:
+        keys.hears(hears)
+
+
 def details(page: Page, content: str) -> Locator:
     return card(page, content).get_by_role("button", name="Details")
 
@@ -52,15 +61,13 @@ def open_what_a_memory_came_from(keys: Keys) -> None:
     """Its words, the answers that used it, and their receipts."""
     tea = card(keys.page, "Prefers green tea to coffee")
     opener = details(keys.page, "Prefers green tea to coffee")
-    keys.go("Details")
-    keys.press("Enter")
+    use(keys, "Details", "Enter")
     keys.is_at(opener)
     expect(opener).to_have_attribute("aria-expanded", "true")
     expect(tea).to_contain_text("I'd rather have green tea than coffee")
     expect(tea).to_contain_text("It was never corrected, and replaced nothing.")
     expect(tea).not_to_contain_text("2 + 2")
-    keys.go("Show the answer")
-    keys.press("Space")
+    use(keys, "Show the answer", "Space")
     keys.is_at_button("Hide the answer")
     answer = tea.locator(".answer")
     expect(answer.locator("blockquote")).to_have_text([QUESTION, "A good *green* tea, <b>of course</b>."])
@@ -69,8 +76,7 @@ def open_what_a_memory_came_from(keys: Keys) -> None:
     keys.press("Space")
     keys.is_at_button("Show the answer")
     expect(answer).to_be_hidden()
-    keys.go("Details", backward=True)
-    keys.press("Space")
+    use(keys, "Details", "Space", backward=True)
     expect(opener).to_have_attribute("aria-expanded", "false")
     keys.is_at(opener)
 
@@ -84,9 +90,7 @@ def search(keys: Keys) -> None:
     keys.is_at(field)
     expect(keys.page.get_by_role("heading", name="Best matches first")).to_be_visible()
     expect(keys.page.get_by_role("article").first).to_contain_text("green tea")
-    keys.go("Clear")
-    keys.press("Space")
-    keys.hears("3 memories shown.")
+    use(keys, "Clear", "Space", hears="3 memories shown.")
     keys.is_at(field)
 
 
@@ -103,9 +107,7 @@ def export_all(keys: Keys, user: str) -> None:
 
 def pause_and_resume(keys: Keys, world: PageWorld, user: str) -> None:
     opt_outs = world.parts.stores.opt_outs
-    keys.go("Pause", backward=True)
-    keys.press("Space")
-    keys.hears("Memory is paused.")
+    use(keys, "Pause", "Space", hears="Memory is paused.", backward=True)
     keys.is_at_button("Resume")
     expect(keys.page.get_by_text("Paused since")).to_be_visible()
     assert world.run(opt_outs.since(user)) is not None
@@ -130,9 +132,7 @@ def correct(keys: Keys, world: PageWorld, user: str) -> None:
     keys.is_at(text)
     keys.press("Control+A")
     keys.type("Lives in Lisbon")
-    keys.go("Save")
-    keys.press("Space")
-    keys.hears("The memory was corrected.")
+    use(keys, "Save", "Space", hears="The memory was corrected.")
     keys.is_at(details(keys.page, "Lives in Lisbon"))
     assert "Lives in Lisbon" in world.contents(user)
     assert "Lives in Porto" not in world.contents(user)
@@ -156,9 +156,7 @@ def forget(keys: Keys, world: PageWorld, user: str) -> None:
     assert len(world.contents(user)) == 3
     keys.press("Enter")
     keys.is_at_button("Cancel")
-    keys.go("Forget it")
-    keys.press("Enter")
-    keys.hears("The memory was forgotten.")
+    use(keys, "Forget it", "Enter", hears="The memory was forgotten.")
     keys.is_at(details(keys.page, left[0]))
     expect(keys.page.locator(".content")).to_have_text(left)
     assert sorted(world.contents(user)) == sorted(left)
@@ -166,9 +164,7 @@ def forget(keys: Keys, world: PageWorld, user: str) -> None:
 
 def choose_and_restore(keys: Keys, world: PageWorld, user: str) -> None:
     page, status = keys.page, keys.page.get_by_label("Show")
-    keys.go("Show", backward=True)
-    keys.press("ArrowDown")
-    keys.hears("1 memory shown.")
+    use(keys, "Show", "ArrowDown", hears="1 memory shown.", backward=True)
     expect(page.locator(".content")).to_have_text(["Lives in Braga"])
     page.get_by_label("Kind").select_option("Events")
     expect(page.get_by_text("No memory matches this choice.")).to_be_visible()
@@ -177,9 +173,7 @@ def choose_and_restore(keys: Keys, world: PageWorld, user: str) -> None:
     keys.press("ArrowDown")
     keys.hears("1 memory shown.")
     keys.is_at(status)
-    keys.go("Restore")
-    keys.press("Enter")
-    keys.hears("The memory is current again.")
+    use(keys, "Restore", "Enter", hears="The memory is current again.")
     keys.is_at(details(page, "Was looking for a used bicycle"))
     expect(page.locator("#summary")).to_have_text("3 current memories · 1 replaced")
     assert "Was looking for a used bicycle" in world.contents(user)
@@ -188,8 +182,7 @@ def choose_and_restore(keys: Keys, world: PageWorld, user: str) -> None:
 def forget_all(keys: Keys, world: PageWorld, user: str) -> None:
     """Only once the word is typed."""
     word = keys.page.get_by_label("Type “forget” to confirm")
-    keys.go("Forget all…", backward=True)
-    keys.press("Enter")
+    use(keys, "Forget all…", "Enter", backward=True)
     keys.is_at(word)
     for key in ("Tab",) * 4 + ("Shift+Tab",) * 5:
         keys.press(key)

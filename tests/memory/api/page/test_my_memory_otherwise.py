@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from keyboard import HeldAnswer, by_keys
+from keyboard import HeldAnswer, Keys, by_keys
 from page_world import PageWorld, fill, many, memory, receipt
 from pages import OPERATORS_PAGE, Opener, card, press
 from playwright.sync_api import Locator, Page, Route, expect
@@ -16,6 +17,14 @@ from memory.service.requests import MemoryEdit
 pytestmark = pytest.mark.full("one walk through each page is in the first tier")
 OFFLINE = "The server cannot be reached."
 COUNTS_OF_HARM = "[window.harm, document.querySelectorAll('main img, main b, main script').length]"
+
+
+def use(keys: Keys, name: str, *pressed: str, hears: str = "", **way: Any) -> None:
+    """The control of that name. `way`: to it, as `Keys.go` takes it."""
+    keys.go(name, **way)
+    keys.press(*pressed)
+    if hears:
+        keys.hears(hears)
 
 
 def details(page: Page, content: str) -> Locator:
@@ -45,13 +54,9 @@ def test_more_of_a_long_list_is_loaded(open_page: Opener, world: PageWorld) -> N
     with by_keys(open_page(user="keys-many")) as keys:
         page = keys.page
         has_cards(page, 30)
-        keys.go("Load more", backward=True)
-        keys.press("Enter")
-        keys.hears("30 more memories loaded.")
+        use(keys, "Load more", "Enter", hears="30 more memories loaded.", backward=True)
         keys.is_at(details(page, "Fact 30"))
-        keys.go("Load more", limit=100)
-        keys.press("Space")
-        keys.hears("5 more memories loaded.")
+        use(keys, "Load more", "Space", hears="5 more memories loaded.", limit=100)
         keys.is_at(details(page, "Fact 60"))
         expect(page.get_by_role("button", name="Load more")).to_have_count(0)
 
@@ -66,9 +71,7 @@ def test_after_the_last_one_of_a_page_was_forgotten_the_rest_can_be_read(open_pa
         keys.go("Load more", backward=True)
         keys.confirm("Forget", "Forget it", backward=True)
         keys.is_at(details(page, first))
-        keys.go("Load more")
-        keys.press("Enter")
-        keys.hears("2 more memories loaded.")
+        use(keys, "Load more", "Enter", hears="2 more memories loaded.")
         has_cards(page, 3)
         shown = page.locator(".content").all_inner_texts()
         assert {*shown, second} == {row.content for row in rows}
@@ -117,8 +120,7 @@ def test_a_sentence_that_a_page_cuts_goes_on_in_the_next_one(open_page: Opener, 
     with by_keys(open_page(user="keys-cut")) as keys:
         page = keys.page
         small_pages(page, 2)
-        keys.go("Load more", backward=True)
-        keys.press("Enter")
+        use(keys, "Load more", "Enter", backward=True)
         has_cards(page, 4)
         keys.is_at(details(page, "We keep bees"))
         blocks = page.get_by_role("list", name=said)
@@ -134,39 +136,27 @@ def test_what_failed_is_announced_and_tried_again(open_page: Opener, user: str) 
         page = keys.page
         has_cards(page, 3)
         page.context.set_offline(True)
-        keys.go("Show")
-        keys.press("ArrowDown")
-        keys.hears(OFFLINE)
+        use(keys, "Show", "ArrowDown", hears=OFFLINE)
         keys.is_at(page.get_by_label("Show"))
-        keys.go("Try again")
-        keys.press("Enter")
-        keys.hears(OFFLINE)
+        use(keys, "Try again", "Enter", hears=OFFLINE)
         keys.is_at(page.locator("#list"))
         page.context.set_offline(False)
-        keys.go("Try again")
-        keys.press("Space")
-        keys.hears("1 memory shown.")
+        use(keys, "Try again", "Space", hears="1 memory shown.")
         keys.is_at(page.locator("#list"))
         page.context.set_offline(True)
-        keys.go("Forget")
-        keys.press("Enter")
-        keys.hears(OFFLINE)
+        use(keys, "Forget", "Enter", hears=OFFLINE)
         keys.is_at_button("Forget")
         page.context.set_offline(False)
 
 
-def test_who_chose_another_list_while_a_memory_is_forgotten_stays_there(
-    open_page: Opener, user: str, world: PageWorld
-) -> None:
+def test_who_chose_another_list_meanwhile_stays_there(open_page: Opener, user: str, world: PageWorld) -> None:
     with by_keys(open_page(user=user)) as keys:
         page = keys.page
         has_cards(page, 3)
         held = HeldAnswer(page, "DELETE", "**/v1/memory/*")
         keys.confirm("Forget", "Forget it")
         held.wait()
-        keys.go("Show", backward=True)
-        keys.press("ArrowDown")
-        keys.hears("1 memory shown.")
+        use(keys, "Show", "ArrowDown", hears="1 memory shown.", backward=True)
         held.release()
         keys.hears("The memory was forgotten.")
         keys.is_at(page.get_by_label("Show"))
@@ -175,19 +165,14 @@ def test_who_chose_another_list_while_a_memory_is_forgotten_stays_there(
         assert len(world.contents(user)) == 2
 
 
-def test_success_is_not_called_failure_where_it_cannot_be_counted_what_is_left(
-    open_page: Opener, user: str, world: PageWorld
-) -> None:
+def test_success_is_no_failure_where_nobody_counts_what_is_left(open_page: Opener, user: str, world: PageWorld) -> None:
     with by_keys(open_page(user=user), expected=("ERR_FAILED",)) as keys:
         page = keys.page
         has_cards(page, 3)
-        keys.go("Show")
-        keys.press("ArrowDown", "ArrowDown")
+        use(keys, "Show", "ArrowDown", "ArrowDown")
         expect(card(page, "Was looking for a used bicycle")).to_be_visible()
         page.route("**/v1/memory/stats", lambda route: route.abort())
-        keys.go("Restore")
-        keys.press("Enter")
-        keys.hears("The memory is current again.")
+        use(keys, "Restore", "Enter", hears="The memory is current again.")
         expect(page.locator("#summary")).to_have_text("")  # rather than a number that is not true
         assert "Was looking for a used bicycle" in world.contents(user)
         keys.confirm("Forget", "Forget it")
@@ -207,9 +192,7 @@ def say_otherwise(world: PageWorld, user: str, content: str, to: str) -> None:
     world.run(library.patch(user, found.id, MemoryEdit(content=to)))
 
 
-def test_a_memory_that_changed_meanwhile_is_shown_and_not_forgotten(
-    open_page: Opener, user: str, world: PageWorld
-) -> None:
+def test_what_changed_meanwhile_is_shown_and_not_forgotten(open_page: Opener, user: str, world: PageWorld) -> None:
     with open_page(user=user) as opened:
         page = opened.page
         expect(card(page, "Lives in Porto")).to_be_visible()
@@ -228,7 +211,7 @@ def test_a_memory_that_changed_meanwhile_is_shown_and_not_forgotten(
         opened.assert_clean(expected=("412",))
 
 
-def test_a_correction_never_overwrites_a_change_that_the_user_has_not_seen(
+def test_a_correction_never_overwrites_what_the_user_has_not_seen(
     open_page: Opener, user: str, world: PageWorld
 ) -> None:
     with open_page(user=user) as opened:
@@ -291,19 +274,16 @@ def test_language_theme_and_user_are_changed_and_stay(open_page: Opener, user: s
     with by_keys(open_page(user=user, color_scheme="light")) as keys:
         page = keys.page
         has_cards(page, 3)
-        keys.go("Theme")
-        keys.press("ArrowDown", "ArrowDown")
+        use(keys, "Theme", "ArrowDown", "ArrowDown")
         keys.is_at(page.get_by_label("Theme"))
         assert page.evaluate("document.documentElement.dataset.theme") == "dark"
-        keys.go("Change user")
-        keys.press("Enter")
+        use(keys, "Change user", "Enter")
         keys.is_at(page.get_by_label("User id"))
         page.keyboard.insert_text("用户-小林")
         keys.press("Enter")
         has_cards(page, 3)
         keys.is_at(page.get_by_role("main"))
-        keys.go("Language", backward=True)
-        keys.press("ArrowDown")
+        use(keys, "Language", "ArrowDown", backward=True)
         keys.is_at(page.get_by_label("语言"))
         page.reload()
         expect(page.get_by_role("heading", name="我的记忆")).to_be_visible()
@@ -318,8 +298,7 @@ def test_a_page_that_only_a_proxy_can_open_says_so_where_the_focus_is(open_page:
         expect(title).to_be_visible()
         expect(page.get_by_text("Open the page through that gateway.")).to_be_visible()
         keys.is_at(page.get_by_role("main"))
-        keys.go("Language", backward=True)
-        keys.press("ArrowDown")
+        use(keys, "Language", "ArrowDown", backward=True)
         expect(page.get_by_role("main")).to_contain_text("您是谁？")
         keys.is_at(page.get_by_label("语言"))
         keys.press("ArrowUp")
@@ -328,8 +307,7 @@ def test_a_page_that_only_a_proxy_can_open_says_so_where_the_focus_is(open_page:
         page.reload()
         expect(page.get_by_role("alert")).to_be_visible()
         page.unroute("**/v1/memory/caller")
-        keys.go("Try again")
-        keys.press("Enter")
+        use(keys, "Try again", "Enter")
         expect(title).to_be_visible()
         keys.is_at(page.get_by_role("main"))
 

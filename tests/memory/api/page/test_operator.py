@@ -6,6 +6,7 @@ After each action it is checked where the focus is and what is announced.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from keyboard import HeldAnswer, Keys, by_keys
@@ -19,6 +20,14 @@ from memory.adapters.evaluation_reports import FolderOfReports
 pytestmark = pytest.mark.usefixtures("no_dead_letters_of_others")
 otherwise = pytest.mark.full("one walk through each page is in the first tier")
 OFFLINE = "The server cannot be reached."
+
+
+def use(keys: Keys, name: str, *pressed: str, hears: str = "", **way: Any) -> None:
+    """The control of that name. `way`: to it, as `Keys.go` takes it."""
+    keys.go(name, **way)
+    keys.press(*pressed)
+    if hears:
+        keys.hears(hears)
 
 
 def part(keys: Keys, name: str) -> Locator:
@@ -80,33 +89,25 @@ def see_health_and_queue(keys: Keys) -> None:
 def drop_and_replay(keys: Keys, world: PageWorld) -> None:
     """The focus is then at what stands in the place of the letter, or above it."""
     first, second, third, fourth = letters(keys, world, 4)
-    keys.go(f"Drop dead letter {second}")
-    keys.press("Enter")
+    use(keys, f"Drop dead letter {second}", "Enter")
     keys.is_at_button("Cancel")
     keys.press("Escape")
     keys.is_at_button(f"Drop dead letter {second}")
     assert letters(keys, world, 4) == [first, second, third, fourth]
     keys.press("Space")
     keys.is_at_button("Cancel")
-    keys.go("Drop")
-    keys.press("Enter")
-    keys.hears("1 dead letter was dropped.")
+    use(keys, "Drop", "Enter", hears="1 dead letter was dropped.")
     keys.is_at_button(f"Drop dead letter {third}")
-    keys.go(f"Replay dead letter {fourth}")
-    keys.press("Space")
-    keys.hears("1 dead letter will be learnt again.")
+    use(keys, f"Replay dead letter {fourth}", "Space", hears="1 dead letter will be learnt again.")
     keys.is_at_button(f"Replay dead letter {third}")
     assert letters(keys, world, 2) == [first, third]
-    keys.go("Replay all 2", backward=True)
-    keys.press("Enter")
+    use(keys, "Replay all 2", "Enter", backward=True)
     keys.is_at_button("Cancel")
     keys.press("Enter")
     keys.is_at_button("Replay all 2")
     keys.press("Enter")
     keys.is_at_button("Cancel")
-    keys.go("Replay")
-    keys.press("Enter")
-    keys.hears("2 dead letters will be learnt again.")
+    use(keys, "Replay", "Enter", hears="2 dead letters will be learnt again.")
     keys.is_at(place(keys, "Dead letters"))
     expect(place(keys, "Dead letters")).to_have_text("No turns were given up.")
     assert letters(keys, world, 0) == []
@@ -118,9 +119,7 @@ def load_older_requests(keys: Keys) -> None:
     rows = part(keys, "Requests").locator("tbody tr")
     expect(rows).to_have_count(25)
     expect(rows.first).to_contain_text("Used")
-    keys.go("Load older requests")
-    keys.press("Enter")
-    keys.hears("Updates are paused.")
+    use(keys, "Load older requests", "Enter", hears="Updates are paused.")
     older = keys.page.get_by_role("group", name="Older requests").first
     keys.is_at(older)
     before = len(keys.asked)
@@ -131,9 +130,7 @@ def load_older_requests(keys: Keys) -> None:
     expect(older.locator("details[open]")).to_contain_text("search 6.1 ms")
     expect(older.locator("details[open]")).to_contain_text("r-operated-")
     assert keys.asked[before:] == []
-    keys.go("Resume updates", limit=100)
-    keys.press("Enter")
-    keys.hears("The page updates every five seconds.")
+    use(keys, "Resume updates", "Enter", hears="The page updates every five seconds.", limit=100)
 
 
 def pause_and_resume(keys: Keys, world: PageWorld) -> None:
@@ -154,12 +151,10 @@ def pause_and_resume(keys: Keys, world: PageWorld) -> None:
 def open_reports(keys: Keys) -> None:
     rows = part(keys, "Evaluation reports").locator("tbody tr")
     expect(rows).to_have_count(20)
-    keys.go("Show figures of recall-20", limit=100)
-    keys.press("Enter")
+    use(keys, "Show figures of recall-20", "Enter", limit=100)
     figures = keys.page.get_by_role("group", name="Figures of recall-20")
     expect(figures.locator("td")).to_have_text(["all", "0.20", "(none)", ""])
-    keys.go("Load older reports")
-    keys.press("Enter")
+    use(keys, "Load older reports", "Enter")
     expect(part(keys, "Evaluation reports").get_by_label("Show figures of recall-00")).to_be_visible()
     keys.is_at(keys.page.get_by_role("group", name="Older evaluation reports"))
 
@@ -169,8 +164,7 @@ def test_a_letter_that_comes_while_a_question_is_open_waits_for_the_answer(open_
     world.bury("wait-keys", "w1", "w2")
     with by_keys(open_page(OPERATORS_PAGE, has_clock=True)) as keys:
         _, second = letters(keys, world, 2)
-        keys.go(f"Drop dead letter {second}")
-        keys.press("Enter")
+        use(keys, f"Drop dead letter {second}", "Enter")
         keys.is_at_button("Cancel")
         world.bury("wait-keys", "w3")
         refresh(keys)
@@ -184,27 +178,20 @@ def test_a_letter_that_comes_while_a_question_is_open_waits_for_the_answer(open_
 
 
 @otherwise
-def test_after_a_drop_the_focus_is_at_the_next_letter_whatever_else_is_gone(
-    open_page: Opener, world: PageWorld
-) -> None:
+def test_after_a_drop_the_focus_is_at_the_next_letter_that_is_left(open_page: Opener, world: PageWorld) -> None:
     world.bury("other-keys", "o1", "o2", "o3", "o4")
     with by_keys(open_page(OPERATORS_PAGE)) as keys:
         first, second, third, _ = letters(keys, world, 4)
-        keys.go(f"Drop dead letter {second}")
-        keys.press("Enter")
+        use(keys, f"Drop dead letter {second}", "Enter")
         keys.is_at_button("Cancel")
         world.run(world.parts.state.turn_log.drop([first]))  # by somebody else
-        keys.go("Drop")
-        keys.press("Enter")
-        keys.hears("1 dead letter was dropped.")
+        use(keys, "Drop", "Enter", hears="1 dead letter was dropped.")
         has_letters(keys, 2)
         keys.is_at_button(f"Drop dead letter {third}")
 
 
 @otherwise
-def test_a_letter_is_not_drawn_again_under_the_hand_where_a_refresh_showed_the_drop_first(
-    open_page: Opener, world: PageWorld
-) -> None:
+def test_a_letter_is_not_drawn_again_where_a_refresh_showed_the_drop_first(open_page: Opener, world: PageWorld) -> None:
     world.bury("late-keys", "l1", "l2")
     with by_keys(open_page(OPERATORS_PAGE, has_clock=True)) as keys:
         first, second = letters(keys, world, 2)
@@ -236,14 +223,12 @@ def test_a_failure_is_announced_once_and_the_focus_stays_in_its_part(open_page: 
         assert sum(OFFLINE in one for one in keys.said) == 5
         with page.expect_event("requestfailed", lambda request: request.url.endswith("/operator/queue")):
             page.clock.fast_forward(6_000)
-        keys.go("Try again")
-        keys.press("Enter")
+        use(keys, "Try again", "Enter")
         keys.is_at(place(keys, "Requests"))
         expect(place(keys, "Requests").get_by_role("alert")).to_be_visible()
         assert sum(OFFLINE in one for one in keys.said) == 6, "again only because it was asked for"
         page.context.set_offline(False)
-        keys.go("Try again")
-        keys.press("Space")
+        use(keys, "Try again", "Space")
         expect(place(keys, "Requests").locator("tbody tr").first).to_be_visible()
         keys.is_at(place(keys, "Requests"))
         page.clock.fast_forward(6_000)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -37,21 +36,8 @@ window.done = Promise.all(tries.map(([method, path, headers, mode]) =>
 </script><form method="post" enctype="text/plain" action="{url}/v1/memory/flush"><button>go</button></form>"""
 
 
-@pytest.fixture(scope="module")
-def evil(world: PageWorld) -> Iterator[str]:
-    """A page of another origin on the same machine."""
-
-    async def show(_: Request) -> HTMLResponse:
-        return HTMLResponse(FORGED.format(url=world.url))
-
-    with served(Starlette(routes=[Route("/", show)])) as port:
-        yield f"http://127.0.0.1:{port}/"
-
-
 @pytest.mark.parametrize(("theme", "locale"), LOOKS)
-def test_no_state_of_my_memory_has_a_serious_fault_of_accessibility(
-    open_page: Opener, world: PageWorld, theme: str, locale: str
-) -> None:
+def test_my_memory_is_accessible_in_every_state(open_page: Opener, world: PageWorld, theme: str, locale: str) -> None:
     user = f"axe-{theme}-{locale}"
     fill(world, user)
     language, details, correct, forget, search = LANGUAGES[locale]
@@ -86,9 +72,7 @@ def test_no_state_of_my_memory_has_a_serious_fault_of_accessibility(
 
 
 @pytest.mark.parametrize(("theme", "locale"), LOOKS)
-def test_the_operators_page_has_no_serious_fault_of_accessibility(
-    open_page: Opener, world: PageWorld, theme: str, locale: str
-) -> None:
+def test_the_operators_page_is_accessible(open_page: Opener, world: PageWorld, theme: str, locale: str) -> None:
     world.bury("axe", f"axe-{theme}-{locale}")
     world.keep(receipt("axe", f"{theme}-{locale}", "m"))
     with open_page(OPERATORS_PAGE, locale=locale, color_scheme=theme) as opened:
@@ -100,9 +84,7 @@ def test_the_operators_page_has_no_serious_fault_of_accessibility(
 
 @pytest.mark.parametrize("path", ["/v1/memory/ui/", OPERATORS_PAGE])
 @pytest.mark.parametrize("width", [360, 1600])
-def test_nothing_is_cut_off_on_a_narrow_or_a_wide_screen(
-    open_page: Opener, world: PageWorld, path: str, width: int
-) -> None:
+def test_nothing_is_cut_off_at_any_width(open_page: Opener, world: PageWorld, path: str, width: int) -> None:
     fill(world, f"wide-{width}-{len(path)}")
     world.bury("narrow", f"narrow-{width}-{len(path)}", reason="a-reason-without-spaces-" * 8)
     with open_page(path, user=f"wide-{width}-{len(path)}", viewport={"width": width, "height": 800}) as opened:
@@ -111,9 +93,7 @@ def test_nothing_is_cut_off_on_a_narrow_or_a_wide_screen(
         opened.assert_clean()
 
 
-def test_a_token_of_some_projects_shows_those_and_offers_nothing_that_concerns_all(
-    open_page: Opener, world: PageWorld
-) -> None:
+def test_a_token_of_some_projects_shows_those_and_offers_nothing_for_all(open_page: Opener, world: PageWorld) -> None:
     world.put(
         memory("bound", "red", "The red plan", project_id="red"),
         memory("bound", "blue", "The blue plan", project_id="blue"),
@@ -132,19 +112,21 @@ def test_a_token_of_some_projects_shows_those_and_offers_nothing_that_concerns_a
         opened.assert_clean()
 
 
-def test_a_page_of_another_origin_changes_nothing_and_sees_nothing(
-    browser: Browser, world: PageWorld, evil: str
-) -> None:
+def test_a_page_of_another_origin_changes_nothing_and_sees_nothing(browser: Browser, world: PageWorld) -> None:
+    async def show(_: Request) -> HTMLResponse:
+        return HTMLResponse(FORGED.format(url=world.url))
+
     fill(world, "forged")
     before = world.contents("forged")
     page: Page = browser.new_page()
-    page.goto(evil)
-    answers: list[Any] = page.evaluate("done")
-    assert answers == ["opaque", "blocked", "blocked", "opaque", "blocked", "blocked", "blocked"]
-    assert world.contents("forged") == before
-    framed = page.frames[1]
-    assert framed.query_selector("main") is None
-    with page.expect_response("**/flush") as answer:
-        page.get_by_role("button").click()
-    assert answer.value.status in (403, 415)
+    with served(Starlette(routes=[Route("/", show)])) as port:
+        page.goto(f"http://127.0.0.1:{port}/")
+        answers: list[Any] = page.evaluate("done")
+        assert answers == ["opaque", "blocked", "blocked", "opaque", "blocked", "blocked", "blocked"]
+        assert world.contents("forged") == before
+        framed = page.frames[1]
+        assert framed.query_selector("main") is None
+        with page.expect_response("**/flush") as answer:
+            page.get_by_role("button").click()
+        assert answer.value.status in (403, 415)
     page.close()

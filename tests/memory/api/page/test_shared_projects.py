@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from keyboard import Keys, by_keys
+from keyboard import by_keys
 from page_world import PageWorld, fill
 from pages import Opener, accessibility_faults
 from playwright.sync_api import Page, expect
@@ -57,9 +57,7 @@ def test_the_owner_may_forget_what_others_shared(open_page: Opener, project: str
         opened.assert_clean()
 
 
-def test_a_viewer_reads_and_leaves_and_is_offered_nothing_else(
-    open_page: Opener, world: PageWorld, project: str
-) -> None:
+def test_a_viewer_reads_and_leaves_and_is_offered_no_more(open_page: Opener, world: PageWorld, project: str) -> None:
     fill(world, f"{project}-viewer")
     with open_page(user=f"{project}-viewer") as opened:
         page = opened.page
@@ -82,9 +80,7 @@ def test_a_viewer_reads_and_leaves_and_is_offered_nothing_else(
         opened.assert_clean()
 
 
-def test_a_member_whose_id_ends_like_another_s_is_not_taken_for_them(
-    open_page: Opener, world: PageWorld, project: str
-) -> None:
+def test_members_whose_ids_end_alike_are_told_apart(open_page: Opener, world: PageWorld, project: str) -> None:
     admin = f"team/{project}-viewer"
     membership = world.parts.library().projects.membership
     world.run(let_in(membership, f"{project}-owner", project, admin, ProjectRole.ADMIN))
@@ -95,9 +91,8 @@ def test_a_member_whose_id_ends_like_another_s_is_not_taken_for_them(
         expect(members.get_by_role("listitem")).to_have_count(4)
         expect(members.get_by_role("button", name="Leave the project")).to_have_count(1)
         expect(members.get_by_role("button", name=f"Remove {project}-viewer")).to_be_visible()
-        expect(members.get_by_role("listitem").filter(has_text=admin).get_by_role("button")).to_have_text(
-            ["Leave the project"]
-        )
+        own = members.get_by_role("listitem").filter(has_text=admin)
+        expect(own.get_by_role("button")).to_have_text(["Leave the project"])
         opened.assert_clean()
 
 
@@ -114,13 +109,17 @@ def test_what_the_api_refuses_is_told_where_it_was_asked(open_page: Opener, proj
         opened.assert_clean(expected=("400",))
 
 
-def test_an_owner_adds_changes_and_removes_members_by_keys_alone(
-    open_page: Opener, world: PageWorld, project: str
-) -> None:
+def test_an_owner_adds_changes_and_removes_members_by_keys(open_page: Opener, world: PageWorld, project: str) -> None:
     with by_keys(open_page(user=f"{project}-owner")) as keys:
         page, members = keys.page, keys.page.get_by_role("region", name="Members")
         name, rows = members.get_by_label("User id"), members.get_by_role("listitem")
-        chosen_by_keys(keys)
+        place = page.get_by_label("Whose memories")
+        expect(place).to_be_visible()
+        keys.go("Whose memories")
+        keys.press("ArrowDown")  # to the only project that there is
+        keys.hears("1 memory shown.")
+        keys.is_at(place)
+        expect(rows).to_have_count(3)
         expect(page.locator("#summary")).to_have_text("A shared project. Your role: Owner.")
         members.get_by_label("Role").select_option("admin")
         keys.go("User id")
@@ -144,29 +143,23 @@ def test_an_owner_adds_changes_and_removes_members_by_keys_alone(
         keys.press("Enter")
         expect(rows.last).to_contain_text("Editor · invited")
         keys.is_at(name)
-        remove_by_keys(keys, "new one/ü")
+        keys.go("Remove new one/ü", backward=True)
+        keys.press("Space")
+        keys.is_at_button("Cancel")
+        keys.press("Enter")
+        keys.is_at_button("Remove new one/ü")
+        keys.press("Enter")
+        keys.is_at_button("Cancel")
+        keys.go("Remove")
+        keys.press("Enter")
+        keys.hears("new one/ü was removed.")
         keys.is_at(name)
         expect(rows).to_have_count(3)
         kept = world.run(world.parts.library().projects.membership.members(f"{project}-owner", project))
         assert {one.user_id for one in kept} == {f"{project}-{kind}" for kind in ("owner", *MEMBERS)}
 
 
-def remove_by_keys(keys: Keys, user: str) -> None:
-    keys.go(f"Remove {user}", backward=True)
-    keys.press("Space")
-    keys.is_at_button("Cancel")
-    keys.press("Enter")
-    keys.is_at_button(f"Remove {user}")
-    keys.press("Enter")
-    keys.is_at_button("Cancel")
-    keys.go("Remove")
-    keys.press("Enter")
-    keys.hears(f"{user} was removed.")
-
-
-def test_who_is_invited_reads_who_asks_and_accepts_or_declines_by_keys_alone(
-    open_page: Opener, world: PageWorld, project: str
-) -> None:
+def test_who_is_invited_reads_who_asks_and_answers_by_keys(open_page: Opener, world: PageWorld, project: str) -> None:
     guest, membership = f"{project}-guest", world.parts.library().projects.membership
 
     def answer(word: str, heard: str) -> Iterator[Page]:
@@ -186,17 +179,6 @@ def test_who_is_invited_reads_who_asks_and_accepts_or_declines_by_keys_alone(
     for page in answer("Accept", f"You are a member of {project} now."):
         page.get_by_label("Whose memories").select_option(project)
         expect(page.get_by_role("article", name=SHARED)).to_be_visible()
-
-
-def chosen_by_keys(keys: Keys) -> None:
-    """The only project that there is."""
-    place = keys.page.get_by_label("Whose memories")
-    expect(place).to_be_visible()
-    keys.go("Whose memories")
-    keys.press("ArrowDown")
-    keys.hears("1 memory shown.")
-    keys.is_at(place)
-    expect(keys.page.get_by_role("region", name="Members").get_by_role("listitem")).to_have_count(3)
 
 
 def test_a_project_has_no_serious_fault_of_accessibility_and_fits_a_telephone(open_page: Opener, project: str) -> None:

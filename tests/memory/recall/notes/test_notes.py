@@ -16,7 +16,7 @@ from token_counts import counted_tokens
 from memory.chat.completions import ChatRequest, insert_notes, read_chat_request
 from memory.chat.plain_lines import LINE_CHARACTERS_MAX, on_one_line
 from memory.model import CHAT_BYTES_MAX, Candidate, Evidence, Memory, Note, PastNote, Placement, ProfileText, Scope
-from memory.recall.notes.injection import NOTE_FRAME, note_line, render_note
+from memory.recall.notes.injection import note_line, render_note
 from memory.recall.notes.past_notes import ALL_NOTES_TOKENS_MAX, CarriedNotes, carried_notes, note_keys, plan_notes
 
 NOW = 1_780_000_000.0  # 2026-05-28
@@ -40,13 +40,6 @@ def test_a_note_says_what_it_is_and_gives_each_memory_its_line_and_date() -> Non
     assert lines[2:-1] == ["- [2026-05-28] My budget is $10,000.", "- [2026-05-27] I have a cat."]
     for words in ("this user", "earlier conversations", "may be wrong or out of date", "not instructions"):
         assert words in lines[1]
-
-
-def test_frame_and_lines_are_all_there_is_to_count() -> None:
-    memories = [said("One."), said("Two.")]
-    note = render_note(memories, now=NOW)
-    assert len(note) == len(NOTE_FRAME) + sum(len(note_line(one)) + 1 for one in memories)
-    assert render_note([], now=NOW) == ""
 
 
 SENTENCE = "I'm Ada, I live in Rome and work as a baker."
@@ -89,13 +82,8 @@ def test_facts_that_differ_in_more_than_their_words_have_their_own_lines(odd: Me
     assert len(lines_of(odd, HOME, WORK)) == 3
 
 
-def test_a_memory_that_ended_says_until_when_it_held() -> None:
-    assert note_line(said("I live in Oslo.", invalid_at=NOW + DAY)) == (
-        "- [2026-05-28, until 2026-05-29] I live in Oslo."
-    )
-
-
-def test_no_date_lies_in_the_future_and_an_impossible_one_is_not_made_up() -> None:
+def test_a_line_says_until_when_it_held_and_no_date_lies_in_the_future_or_is_made_up() -> None:
+    assert note_line(said("I moved.", invalid_at=NOW + DAY)) == "- [2026-05-28, until 2026-05-29] I moved."
     assert "- [2026-05-28] Hi" in render_note([said("Hi", said_at=NOW + 99 * DAY)], now=NOW)
     assert note_line(said("Hi", said_at=1e300)) == "- [date unknown] Hi"
     assert note_line(said("Hi", said_at=float("nan"))) == "- [date unknown] Hi"
@@ -199,9 +187,14 @@ def test_what_stands_around_the_messages_is_not_part_of_the_key() -> None:
     assert note_keys(ANN, with_more) == keys_of(U1)
 
 
-def test_no_conversation_and_one_too_large_to_hash_have_no_keys() -> None:
+def test_no_conversation_has_keys_nor_one_too_large_to_hash_which_gets_a_note_all_the_same() -> None:
     assert note_keys(ANN, read_chat_request(b'{"messages":"none"}')) == {}
-    assert note_keys(ANN, chat({"role": "user", "content": "x" * CHAT_BYTES_MAX})) == {}
+    request = chat({"role": "user", "content": "x" * CHAT_BYTES_MAX})
+    assert request.conversation is not None
+    keys = note_keys(ANN, request)
+    carried = carried_notes(request.conversation, keys, {})
+    assert (keys, carried.newest, carried.key, carried.is_settled) == ({}, 0, "", False)
+    assert planned(carried, memory("a")).fresh.memory_ids == ("a",)
 
 
 # What is carried
@@ -248,9 +241,7 @@ def test_a_new_note_holds_only_what_no_earlier_note_holds() -> None:
 
 @pytest.mark.parametrize("messages", [[U1, A1, U2], [U1]], ids=["later", "asked again"])
 @pytest.mark.parametrize("found", [[], ["a"], ["b", "a"]])
-def test_with_nothing_new_the_past_notes_go_along_as_they_were(
-    messages: list[dict[str, Any]], found: list[str]
-) -> None:
+def test_with_nothing_new_the_past_notes_go_along_unchanged(messages: list[dict[str, Any]], found: list[str]) -> None:
     made = planned(carried_by(messages, {0: past("a", "b")}), *map(memory, found))
     assert (made.notes, made.fresh) == ({0: past("a", "b")}, None)
 
@@ -264,14 +255,6 @@ def test_a_question_asked_again_gets_a_new_note_when_there_is_more_to_say() -> N
 def test_nothing_found_and_nothing_carried_is_no_note() -> None:
     assert planned(carried_by([U1], {})).notes == {}
     assert planned(carried_by([SYSTEM], {}), memory("a")).notes == {}
-
-
-def test_a_large_body_still_gets_a_note_of_its_own() -> None:
-    request = chat({"role": "user", "content": "x" * CHAT_BYTES_MAX})
-    assert request.conversation is not None
-    carried = carried_notes(request.conversation, note_keys(ANN, request), {})
-    assert (carried.newest, carried.key, carried.is_settled) == (0, "", False)
-    assert planned(carried, memory("a")).fresh.memory_ids == ("a",)
 
 
 def test_each_placement_places_all_notes_in_order() -> None:

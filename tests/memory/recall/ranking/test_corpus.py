@@ -81,9 +81,7 @@ def test_turns_of_one_session_are_neighbours_and_facts_of_different_days_are_not
     assert len(layout.session_starts) == 4
 
 
-def test_facts_of_one_instant_a_session_used_again_a_day_later_and_projects_are_no_neighbours(
-    remember: Remember,
-) -> None:
+def test_facts_of_one_instant_a_session_used_again_later_and_projects_are_no_neighbours(remember: Remember) -> None:
     minute = 1 / 1_440
     at_once = [remember(f"fact {i}", days_ago=5) for i in range(4)]
     used_again = [remember(f"turn {i}", days_ago=3 - i, session_id="s") for i in range(2)]
@@ -185,9 +183,7 @@ def test_reading_ahead_changes_no_score_and_saves_a_reading(talk: Corpus, reads:
     assert len(ahead.candidates) == len(TOLD)
 
 
-def test_what_was_read_before_a_write_counts_for_nothing(
-    talk: Corpus, reads: list[TextFeatures], remember: Remember
-) -> None:
+def test_what_was_read_before_a_write_is_void(talk: Corpus, reads: list[TextFeatures], remember: Remember) -> None:
     reading = read_ahead(talk, ASKED)
     talk.add(remember("Anna sold the blue tent in spring.", vector=unit(1.0, 0.3, 0.3, 0.1)))
     assert len(ranked_with(talk, reading).candidates) == len(TOLD) + 1

@@ -84,9 +84,7 @@ def test_what_is_needed_passes_though_it_shares_no_topic_and_what_is_not_stays_a
         ("小林去哪儿出差了？", ["小林上周去西安出差了", "我的皮划艇放在青岛。"]),
     ],
 )
-def test_a_direct_question_about_somebody_else_gets_what_was_said_of_them(
-    remember: Remember, question: str, facts: list[str]
-) -> None:
+def test_a_question_about_others_gets_what_is_told_of_them(remember: Remember, question: str, facts: list[str]) -> None:
     assert ranked(remember, question, facts).is_relevant == (True, False)
 
 

@@ -21,7 +21,7 @@ NOW_IN_WINTER = 1_765_800_000.0
 Remember = Callable[..., Record]
 SUPERSEDED = MemoryStatus.SUPERSEDED
 AMPLE = Budget(10_000)
-OFF_THE_TOPIC = "why do volcanoes erupt"
+OFF_THE_TOPIC, OF_STONES = "why do volcanoes erupt", "which stones hold the heat of my sauna"
 
 
 def leaning(cosine: float, axis: int) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -56,26 +56,23 @@ def moved(remember: Remember) -> list[Record]:
     ]
 
 
-def test_what_holds_now_is_told_first_whatever_is_asked(moved: list[Record]) -> None:
-    found = chosen(asked(moved, "which stones hold the heat of my sauna", in_notes=["leeds"]), in_notes=["leeds"])
-    assert ids(found) == ["bath", "sauna"]
-    assert "bath" not in found.cuts
-
-
-def test_without_the_note_the_question_would_not_find_it(moved: list[Record]) -> None:
-    assert ids(chosen(asked(moved, OFF_THE_TOPIC, in_notes=[]), in_notes=[])) == []
-    assert ids(chosen(asked(moved, OFF_THE_TOPIC, in_notes=["leeds"]), in_notes=["leeds"])) == ["bath"]
-
-
-def test_a_correction_passes_a_threshold_and_goes_first_under_a_limit(moved: list[Record]) -> None:
-    found = asked(moved, "which stones hold the heat of my sauna", in_notes=["leeds"])
-    first = chosen(found, in_notes=["leeds"], similarity_threshold=0.95, budget=Budget(10_000, memories=1))
-    assert ids(first) == ["bath"]
-
-
-@pytest.mark.parametrize(("in_notes", "told"), [(["leeds", "bath"], []), (["leeds", "bristol"], ["bath"])])
-def test_it_is_told_once(moved: list[Record], in_notes: list[str], told: list[str]) -> None:
-    assert ids(chosen(asked(moved, OFF_THE_TOPIC, in_notes=in_notes), in_notes=in_notes)) == told
+@pytest.mark.parametrize(
+    ("question", "in_notes", "options", "expected"),
+    [
+        (OF_STONES, ["leeds"], {}, ["bath", "sauna"]),
+        (OF_STONES, ["leeds"], {"similarity_threshold": 0.95, "budget": Budget(10_000, memories=1)}, ["bath"]),
+        (OFF_THE_TOPIC, ["leeds"], {}, ["bath"]),
+        (OFF_THE_TOPIC, ["leeds", "bristol"], {}, ["bath"]),
+        (OFF_THE_TOPIC, ["leeds", "bath"], {}, []),  # once
+        (OFF_THE_TOPIC, [], {}, []),  # the question alone would not find it
+    ],
+)
+def test_what_holds_now_is_told_first_whatever_is_asked(
+    moved: list[Record], question: str, in_notes: list[str], options: dict[str, Any], expected: list[str]
+) -> None:
+    found = chosen(asked(moved, question, in_notes=in_notes), in_notes=in_notes, **options)
+    assert ids(found) == expected
+    assert not set(expected) & found.cuts.keys()
 
 
 def test_what_no_longer_fits_is_said_to_be_over_the_budget(moved: list[Record]) -> None:
@@ -150,7 +147,5 @@ def test_other_words_for_what_an_earlier_note_told_are_not_told_again(remember: 
         ("It costs $50.", "It costs €50.", False), ("I moved (to Rome)", "I moved to Rome.", True),
     ],
 )  # fmt: skip
-def test_statements_are_the_same_only_where_nothing_that_carries_meaning_differs(
-    one: str, other: str, *, is_same: bool
-) -> None:
+def test_statements_are_the_same_where_nothing_that_matters_differs(one: str, other: str, *, is_same: bool) -> None:
     assert (wording(one) == wording(other)) is is_same

@@ -38,22 +38,12 @@ def reason(*said: str) -> str:
     return early.reason if early else ""
 
 
-def test_the_request_after_a_tools_result_is_not_searched_again() -> None:
-    said = (Message("user", "what did I tell you about Oslo?"), Message("assistant", ""), Message("tool", "{}"))
-    decision = decide(Conversation(messages=said, offers_tools=True))
-    assert (decision.search, decision.reason) == (False, "tool_result")
-
-
-@pytest.mark.parametrize("text", ["", "  \n ", "\u3000"])
-def test_a_request_without_words_is_not_searched(text: str) -> None:
-    assert decide(talk(text)).reason == "no_question"
-
-
 def test_a_request_that_merely_offers_tools_is_searched() -> None:
     assert decide(talk("Which window seat did she want", offers_tools=True)).search
 
 
 REASONS = [
+    ("the report says that " * JUDGED_CHARACTERS_MAX, "long_message"),
     # greetings, thanks and acknowledgements
     *((text, "greeting") for text in (
         "hey there!", "Thank you so much for your help", "ok", "Sounds good, bye", "👍👍", "haha",
@@ -77,7 +67,7 @@ REASONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "expected"), REASONS)
+@pytest.mark.parametrize(("text", "expected"), REASONS, ids=lambda text: text[:40])
 def test_words_alone_decide_and_say_why(text: str, expected: str) -> None:
     assert reason(text) == expected
 
@@ -113,10 +103,6 @@ def test_a_follow_up_wants_memory_where_the_talk_before_it_was_about_the_user() 
     assert reason("Where is Malta?", "In the Mediterranean.", "And its population?") == ""
 
 
-def test_a_long_message_is_searched_without_being_judged() -> None:
-    assert reason("the report says that " * JUDGED_CHARACTERS_MAX) == "long_message"
-
-
 @pytest.mark.parametrize("means", list(SignalLabel))
 def test_a_label_from_upstream_decides_where_our_own_words_do_not(means: SignalLabel) -> None:
     decision = decide_early(
@@ -129,27 +115,24 @@ def test_a_label_from_upstream_decides_where_our_own_words_do_not(means: SignalL
 @pytest.mark.parametrize(
     ("text", "means", "is_searched"),
     [
-        *(
-            ("What is the capital of my country?", one, True)
-            for one in (SignalLabel.GENERAL_FACT, SignalLabel.GREETING)
-        ),
+        ("What is the capital of my country?", SignalLabel.GENERAL_FACT, True),
+        ("What is the capital of my country?", SignalLabel.GREETING, True),
         ("how many mails do I have", SignalLabel.TOOL, False),  # which stands
         ("what is my name", "skip", False),  # an order is followed whatever the words say
         ("hello", "search", True),
     ],
 )
-def test_words_about_the_user_override_labels_from_upstream_but_for_tools_and_no_orders(
-    text: str, means: str, *, is_searched: bool
-) -> None:
+def test_words_about_the_user_override_labels_and_no_orders(text: str, means: str, *, is_searched: bool) -> None:
     assert decide(talk(text), upstream=UpstreamSignals(means, "x")).search is is_searched
 
 
-@pytest.mark.parametrize("order", ["search", "skip"])
-def test_an_order_says_nothing_where_no_message_of_the_user_is_to_be_judged(order: str) -> None:
-    upstream = UpstreamSignals(order, "x")
-    loop = Conversation((Message("user", "what is my name"), Message("assistant", ""), Message("tool", "{}")))
-    assert decide(loop, upstream=upstream).reason == "tool_result"
-    assert decide(talk("  "), upstream=upstream).reason == "no_question"
+@pytest.mark.parametrize("upstream", [NO_SIGNALS, UpstreamSignals("search", "x"), UpstreamSignals("skip", "x")])
+def test_without_a_message_to_be_judged_nothing_is_searched_whatever_is_ordered(upstream: UpstreamSignals) -> None:
+    loop = (Message("user", "what did I tell you about Oslo?"), Message("assistant", ""), Message("tool", "{}"))
+    decision = decide(Conversation(loop, offers_tools=True), upstream=upstream)
+    assert (decision.search, decision.reason) == (False, "tool_result")
+    for text in ("", "  \n ", "\u3000"):
+        assert decide(talk(text), upstream=upstream).reason == "no_question"
 
 
 def test_doubt_means_search_until_the_classifier_is_trained() -> None:
@@ -187,9 +170,7 @@ def test_whatever_is_said_there_is_a_decision(said: list[str]) -> None:
         *(({"x-disable-router-memory": "false", "x-memory-intent": said}, NO_SIGNALS) for said in ("whatever", "")),
     ],
 )
-def test_what_clients_and_filters_say_of_memory_is_understood_by_default(
-    values: dict[str, str], expected: UpstreamSignals
-) -> None:
+def test_what_clients_and_filters_say_is_understood(values: dict[str, str], expected: UpstreamSignals) -> None:
     assert read_upstream(values) == expected
 
 

@@ -106,17 +106,16 @@ async def test_vectors_are_copies() -> None:
     assert np.allclose(found.vector, before)
 
 
-@pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(working_sets, "LEARNING_PATIENCE_SECONDS", 30.0)
 
 
-@pytest.mark.usefixtures("patient")
 async def test_it_is_there_as_of_a_revision_or_not_at_all(rig: Rig) -> None:
     assert await rig.corpora.corpus("u", waits=True) is not None
     before = (await rig.ledger.revision("u")).number
     assert await rig.corpora.as_of("u", before) is not None
-    await rig.write(replace(Memory("m2", "u", "We moved to Graz", NOW, NOW, NOW)))
+    await rig.write(Memory("m2", "u", "We moved to Graz", NOW, NOW, NOW))
     after = (await rig.ledger.revision("u")).number
     assert await rig.corpora.as_of("u", before) is None
     held = await rig.corpora.as_of("u", after)
@@ -126,7 +125,6 @@ async def test_it_is_there_as_of_a_revision_or_not_at_all(rig: Rig) -> None:
         assert await rig.corpora.as_of("u", after + 1) is None
 
 
-@pytest.mark.usefixtures("patient")
 async def test_without_a_revision_it_is_what_stands_now(rig: Rig) -> None:
     assert await rig.corpora.as_of("nobody") is None
     assert await rig.corpora.corpus("u", waits=True) is not None

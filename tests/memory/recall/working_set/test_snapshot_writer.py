@@ -155,9 +155,7 @@ async def test_what_is_forgotten_is_in_no_snapshot_before_it_is_deleted_and_the_
     assert "load_few" not in store.calls
 
 
-async def test_a_snapshot_that_another_process_writes_while_something_is_forgotten_does_not_stay(
-    tmp_path: Path,
-) -> None:
+async def test_a_snapshot_written_by_another_process_while_something_is_forgotten_does_not_stay(tmp_path: Path) -> None:
     class Slow(InMemorySnapshots):
         is_writing, may_write = asyncio.Event(), asyncio.Event()
 
@@ -201,9 +199,7 @@ async def test_what_cannot_be_erased_is_not_said_to_be_forgotten(tmp_path: Path)
 
 
 @pytest.mark.parametrize("damage", ["cut in half", "deleted", "another model", "not ours", "somebody else's"])
-async def test_whatever_becomes_of_a_snapshot_the_user_is_served_and_gets_a_new_one(
-    tmp_path: Path, damage: str
-) -> None:
+async def test_whatever_becomes_of_a_snapshot_the_user_is_served_and_gets_another(tmp_path: Path, damage: str) -> None:
     store, folder = counted(), tmp_path / "snapshots"
     async with FileSnapshots(folder, bytes_max=1 << 30, clock=lambda: 0.0) as files:
         async with process(tmp_path, store, files, model="other" if damage == "another model" else "MiniLM") as api:

@@ -52,9 +52,7 @@ async def test_a_user_written_to_while_loading_is_loaded_all_the_same(tmp_path: 
 
 
 @pytest.mark.full("kills and restarts a server")
-async def test_a_loaded_set_serves_while_the_store_is_dead_and_catches_up_after(
-    tmp_path: Path, collection: str
-) -> None:
+async def test_a_loaded_set_serves_while_the_store_is_dead_and_catches_up(tmp_path: Path, collection: str) -> None:
     server = MilvusLiteServer(tmp_path / "milvus")
     server.start()
     try:
@@ -75,9 +73,7 @@ async def test_a_loaded_set_serves_while_the_store_is_dead_and_catches_up_after(
         server.kill()
 
 
-async def test_a_store_that_is_down_is_asked_again_after_a_rest_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_store_that_is_down_is_given_a_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched(InMemoryStore(dimension=DIMENSION))
     async with world(tmp_path, watched) as here:
         await here.write(memory("a"))
@@ -116,9 +112,7 @@ async def test_a_chat_without_a_set_goes_on_at_once_and_the_load_begins_when_its
         assert watched.calls == ["load_few"]
 
 
-async def test_the_load_that_a_chat_asks_for_leaves_the_chat_time_to_search_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_load_leaves_the_chat_time_to_search_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader, "QUIET_SECONDS", 1_000.0)
     watched = Watched(InMemoryStore(dimension=DIMENSION))
     async with world(tmp_path, watched) as here:
@@ -131,9 +125,7 @@ async def test_the_load_that_a_chat_asks_for_leaves_the_chat_time_to_search_firs
         assert watched.calls == []
 
 
-async def test_many_cold_users_share_the_patience_with_chats_that_search_without_pause(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_many_cold_users_share_the_patience_with_chats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each on its own would wait for 20 pauses: 400 together."""
     pauses: list[float] = []
     sleep = asyncio.sleep
@@ -155,9 +147,7 @@ async def test_many_cold_users_share_the_patience_with_chats_that_search_without
     assert 20 <= pauses.count(loader.QUIET_SECONDS) <= 200
 
 
-async def test_users_are_loaded_one_after_the_other_and_the_line_has_an_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_users_are_loaded_one_by_one_and_the_line_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader, "WAITING_MAX", 20)
     watched = Watched(InMemoryStore(dimension=DIMENSION), gated=frozenset({"load_few"}))
     users = [f"user{n}" for n in range(30)]
@@ -325,9 +315,7 @@ async def test_a_user_with_too_many_memories_is_looked_at_once_and_never_held(tm
         assert here.sets.size_bytes == 0
 
 
-async def test_what_was_loaded_is_no_work_for_the_garbage_collector_any_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_was_loaded_is_no_garbage_to_look_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(working_sets, "FREEZE_EVERY_MEMORIES", 100)
     async with world(tmp_path, InMemoryStore(dimension=DIMENSION)) as here:
         await here.write(*(memory(f"m{number}") for number in range(100)))

@@ -247,9 +247,7 @@ class OneHandCorpus(Corpus):
             return super().prepare()
 
 
-async def test_a_request_cut_off_while_a_thread_lays_out_leaves_the_set_to_the_thread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_request_cut_off_leaves_the_set_to_its_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(working_sets, "Corpus", OneHandCorpus)
     OneHandCorpus.is_laid_out, OneHandCorpus.may_end = is_laid_out, may_end = Event(), Event()
     may_end.set()
