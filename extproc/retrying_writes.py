@@ -7,6 +7,7 @@ before those that it continues.
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
@@ -67,12 +68,14 @@ class RetryingWrites:
 
     async def _repeated(self, work: Callable[[], Awaitable[T]]) -> T:
         loop = asyncio.get_running_loop()
-        ends_at, pause = loop.time() + REFUSED_SECONDS_MAX, PAUSE_SECONDS_MIN
+        ends_at, pause = math.inf, PAUSE_SECONDS_MIN  # the end is set while this alone is refused
         while True:
             try:
                 return await work()
             except Unavailable as error:
-                if self._is_over.is_set() or (isinstance(error, Late | Unusable) and loop.time() >= ends_at):
+                is_refused = isinstance(error, Late | Unusable)
+                ends_at = min(ends_at, loop.time() + REFUSED_SECONDS_MAX) if is_refused else math.inf
+                if self._is_over.is_set() or loop.time() >= ends_at:
                     raise
             await pause_before(self._is_over, pause)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)

@@ -17,8 +17,9 @@ from memory.language.restating import has_code_of, says_all
 from memory.learn.closeness import UNKNOWN, Closeness
 from memory.learn.forget_targets import MEANT_MIN, SIMILAR_MIN, UNKNOWN_LIKENESS, Known, odds_of
 from memory.learn.reading.units import own_messages
-from memory.model import Act, Claim, Memory, MemoryStatus, Relation, Turn, TurnStatus, is_single_valued
+from memory.model import Act, Claim, Memory, MemoryStatus, Relation, Turn, TurnStatus, is_single_valued, statement_key
 from memory.model.claims import ORDERS, STORED_ACTS
+from memory.model.days import without_days
 from memory.ports import OrderReach
 from memory.service.carried_words import without_carried_words
 from memory.service.erasure import without_sources
@@ -86,17 +87,17 @@ def _last_before(request: ForgetRequest, said: Sequence[Claim]) -> Claim | None:
 
 def _requests(claim: Claim, turn: Turn, reach: OrderReach) -> Iterator[ForgetRequest]:
     """One, or two of "Don't store my blood type", which says nothing to withhold: what is known of it goes as well."""
-    if reach is OrderReach.EVERYTHING and (claim.name or claim.values or claim.relation is not Relation.USER):
+    if reach is OrderReach.EVERYTHING and (claim.name or claim.relation is not Relation.USER):
         reach = OrderReach.WHOLE  # it names somebody or something: "all you know of Tom"
     message, start = _position(claim, turn)
     said = list(own_messages(turn))[message : message + 1]
     words = claim.evidence.words if reach is OrderReach.PREVIOUS else claim.evidence.quote
     is_alone = bool(said) and said[0].strip() == words.strip()
-    is_order = claim.act is Act.FORGET or reach is OrderReach.STOP or (is_alone and reach is OrderReach.PREVIOUS)
+    is_order = claim.act is Act.FORGET or (is_alone and reach is OrderReach.PREVIOUS)
     request = ForgetRequest(claim, turn, message, start, reach)
-    if not is_order:
+    if not is_order or reach is OrderReach.STOP:
         yield replace(request, reach=OrderReach.MESSAGE)
-    if is_order or (is_alone and reach in NAMING):
+    if is_order or reach is OrderReach.STOP or (is_alone and reach in NAMING):
         yield request
 
 
@@ -123,6 +124,8 @@ def withheld_claims(
             of_turn = (claim for claim in claims if claim.evidence.turn_id == request.turn.id)
             of_message = {claim for claim in of_turn if _position(claim, request.turn)[0] == request.message}
             taken |= {one for one in of_message if _is_before(request, one, place) or not one.is_explicit}
+        elif request.reach is OrderReach.STOP:
+            taken |= {claim for claim in claims if not _is_before(request, claim, place)}
     return frozenset(taken)
 
 
@@ -134,10 +137,7 @@ def without_words_of(gone: Collection[Claim], kept: Iterable[Claim]) -> list[Cla
 def _without_words_of(gone: Collection[Claim], claim: Claim) -> Claim:
     here = claim.evidence
     of_turn = [one.evidence for one in gone if one.evidence.turn_id == here.turn_id]
-    quoted = {(one.evidence.turn_id, one.evidence.quote) for one in gone}
-    left = tuple(one for one in claim.told if (one.turn_id, one.quote) not in quoted)
-    lost = [one for one in claim.told if one not in left]
-    claim = replace(claim, text=without_carried_words(claim.text, here, [*of_turn, *lost]), told=left)
+    claim = replace(claim, text=without_carried_words(claim.text, here, of_turn))
     is_shared = any(other.quote == here.quote for other in of_turn)
     return replace(claim, evidence=here.alone) if is_shared else claim
 
@@ -289,7 +289,12 @@ def _means(request: ForgetRequest, known: Sequence[Known], turns: Sequence[Turn]
         return [odds >= MEANT_MIN for odds in _odds(request, known, close)]
     if request.sentence:
         meant = request.turn.id, request.sentence
-        return [isinstance(one, Claim) and (one.evidence.turn_id, one.evidence.quote) == meant for one in known]
+        return [
+            (one.evidence.turn_id, one.evidence.quote) == meant
+            if isinstance(one, Claim)
+            else statement_key(without_days(one.content)) == statement_key(request.sentence)
+            for one in known
+        ]
     if request.reach is OrderReach.PREVIOUS:
         previous = turn_meant(request, turns)
         return [previous is not None and _rests_on(one, previous.id) for one in known]

@@ -21,8 +21,7 @@ def foreign(claims: Sequence[Claim], turns: Sequence[Turn], marks: Sequence[Fram
         claim
         for claim in claims
         if any(
-            said.turn_id == turn_id and start <= message.find(said.quote) < end
-            for said in (claim.evidence, *claim.told)
+            claim.evidence.turn_id == turn_id and start <= message.find(claim.evidence.quote) < end
             for turn_id, message, start, end in spans
         )
     ]

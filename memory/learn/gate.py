@@ -120,7 +120,7 @@ def check_claims(
     by_id = {turn.id: turn for turn in turns}
     before = _before(turns, shown)
     planted = planted_messages(claims, turns)
-    sources = {source for one in claims if one.act in STORED_ACTS | ORDERS for source in _sources(one, by_id)}
+    sources = {_source(claim, by_id) for claim in claims if claim.act in STORED_ACTS | ORDERS}
     planted |= {source for source in sources if source and hidden_text.hides_text(source)}
     kept: list[Claim] = []
     dropped: list[Dropped] = []
@@ -129,11 +129,12 @@ def check_claims(
     for claim in claims:
         sentence = claim.evidence.turn_id, claim.evidence.quote
         if claim.act in ORDERS:
-            reason = None if planted.isdisjoint(_sources(claim, by_id)) else Refusal.PLANTED
+            reason = Refusal.PLANTED if _source(claim, by_id) in planted else None
         elif claim.act in STORED_ACTS:
             is_full = facts_left is not None and len(kept) >= facts_left and not claim.is_explicit
-            is_full = is_full or facts_of[sentence] >= FACTS_OF_SENTENCE_MAX
-            reason = Refusal.RATE if is_full else _refusal(claim, by_id, planted, before, secrets)
+            is_long = facts_of[sentence] >= FACTS_OF_SENTENCE_MAX
+            refusal = Refusal.RATE if is_full else Refusal.TOO_LONG if is_long else None
+            reason = refusal or _refusal(claim, by_id, planted, before, secrets)
         else:
             continue
         if reason is not None:
@@ -159,7 +160,7 @@ def _refusal(
     source = _source(claim, turns)
     if source is None:
         return Refusal.NO_EVIDENCE
-    if not set(planted).isdisjoint(_sources(claim, turns)):
+    if source in planted:
         return Refusal.PLANTED
     return (
         _refused_by_size(claim)
@@ -186,11 +187,6 @@ def _readable(claim: Claim) -> Claim:
     if bare(claim.text) == claim.text:
         return claim
     return replace(claim, text=bare(claim.text), name=bare(claim.name), values=tuple(map(bare, claim.values)))
-
-
-def _sources(claim: Claim, turns: Mapping[str, Turn]) -> set[str | None]:
-    """The messages from which it has its words."""
-    return {_source(claim, turns), *(_message(one.quote, turns.get(one.turn_id)) or None for one in claim.told)}
 
 
 def _source(claim: Claim, turns: Mapping[str, Turn]) -> str | None:

@@ -49,6 +49,7 @@ def withheld_turns(
     claimed = {claim.evidence.turn_id for claim in claims}
     place = {turn.id: index for index, turn in enumerate(turns)}
     for request in requests:
+        withheld |= {turn.id for turn in turns[place.get(request.turn.id, 0) :] if request.reach is OrderReach.STOP}
         withheld |= _meant(request, turns[: place.get(request.turn.id, 0)], claimed)
     for request in later:
         withheld |= _meant(request, [turn for turn in turns if turn.at <= request.turn.at], claimed)

@@ -70,8 +70,7 @@ class Claim:
     is about, "" for the author or if not given. `is_affirmed`: False for a denial ("I don't eat fish"). `said_at`,
     `holds_from`, `holds_until`: Unix seconds; None if open. `confidence`, `importance`: 0..1. `made_by`: the reader
     with its version. `question`: the assistant's, of `text`, to which the author's words reply. `leans`: whether `text`
-    says nothing without what was said before; `told`: what it took along of that. `utc_offset`: of the author's zone
-    then; None if unknown.
+    says nothing without what was said before. `utc_offset`: of the author's zone then; None if unknown.
     """
 
     act: Act
@@ -94,7 +93,6 @@ class Claim:
     question: str = ""
     leans: bool = False
     utc_offset: int | None = None
-    told: tuple[Evidence, ...] = ()
 
     def __post_init__(self) -> None:
         if self.attribute != NO_ATTRIBUTE and self.attribute not in ATTRIBUTES:

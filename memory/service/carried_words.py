@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
-from memory.language.restating import as_typed, new_words
+from memory.language.restating import as_typed
 from memory.model import Evidence, Memory
 from memory.model.days import without_days
 from memory.model.withdrawn import all_evidence
@@ -20,18 +20,6 @@ def without_carried(memory: Memory, gone: Iterable[Memory]) -> Memory:
     of_turn = [quoted[0] for quoted in others if turns & {one.turn_id for one in quoted}]
     content = without_carried_words(memory.content, memory.evidence[0], of_turn)
     return memory if content == memory.content else replace(memory, content=content)
-
-
-def without_told(memory: Memory, lost: Collection[Evidence]) -> Memory:
-    """The memory without this evidence and in its own words, if a model put words of it into the others."""
-    text, left = without_days(memory.content), tuple(one for one in memory.evidence if one not in lost)
-    quotes = [one.quote for one in left]
-    if not new_words(text, quotes) - new_words(text, [*quotes, *(one.quote for one in lost)]):
-        return memory
-    own = " ".join(left[0].words.split())
-    values = tuple(value for value in memory.values if as_typed(value, own))
-    content = own + memory.content[len(text) :]
-    return replace(memory, content=content, evidence=left, name=as_typed(memory.name, own), values=values)
 
 
 def without_carried_words(text: str, said: Evidence, gone: Iterable[Evidence]) -> str:

@@ -20,7 +20,7 @@ from memory.model.memories import CONFIDENCE_STEP
 from memory.model.withdrawn import all_evidence, with_withdrawn, withdrawn_evidence, withdrawn_of, without_withdrawn
 from memory.model.wordings import as_worded, without_wordings
 from memory.ports import Clock, ConversationRecord, LedgerWrite, MemoryBank, MemoryFilter, RequestStores
-from memory.service.carried_words import without_carried, without_told
+from memory.service.carried_words import without_carried
 from memory.service.locked_writes import rewrite_rows
 from memory.service.memory_scan import batched, own_record, scanned
 from memory.service.raw_word_search import RawWordSearch
@@ -285,14 +285,12 @@ def by_turn(memories: Iterable[Memory]) -> dict[str, list[Memory]]:
 def narrowed(memory: Memory, gone: Mapping[str, Sequence[Memory]], *, now: float) -> Memory:
     """The memory in its own words where it shares a sentence or words with what is gone (`by_turn`), else as it is."""
     near = [one for turn_id in {quoted.turn_id for quoted in all_evidence(memory)} for one in gone.get(turn_id, ())]
-    quoted = {(one.turn_id, one.quote) for other in near for one in all_evidence(other)}
-    lost = [one for one in memory.evidence[1:] if (one.turn_id, one.quote) in quoted]
-    shared, told = shared_evidence(near), without_told(without_carried(memory, near), lost)
+    shared, told = shared_evidence(near), without_carried(memory, near)
     if told is memory and not shared & shared_evidence([memory]):
         return memory
     own = [
         tuple(e.alone if (e.turn_id, e.quote) in shared else e for e in quoted)
-        for quoted in (told.evidence, withdrawn_evidence(memory))
+        for quoted in (memory.evidence, withdrawn_evidence(memory))
     ]
     kept = replace(told, evidence=own[0], updated_at=now)
     return with_withdrawn(kept, replace(withdrawn_of(memory), evidence=own[1])) if own[1] else kept
@@ -303,11 +301,9 @@ def without_sources(memory: Memory, turn_ids: Collection[str], *, now: float) ->
     supports it. What it said before it was corrected goes as well: it may be what was said there.
     """
     for turn_id in sorted({one.turn_id for one in all_evidence(memory)} & set(turn_ids)):
-        lost = [one for one in memory.evidence if one.turn_id == turn_id]
-        left = without_evidence(memory, lost, now=now)
+        left = without_evidence(memory, [one for one in memory.evidence if one.turn_id == turn_id], now=now)
         if left is None:
             return None
-        left = left if memory.evidence[0] in lost else without_told(left, lost)
         memory = replace(without_wordings(without_withdrawn(left, [turn_id])), updated_at=now)
     return memory
 

@@ -82,7 +82,15 @@ async def test_one_that_alone_is_refused_holds_the_others_up_for_a_limited_time(
     )
     assert isinstance(impossible, refusal)
     assert other == "B"
-    assert REFUSED_SECONDS_MAX <= now() <= REFUSED_SECONDS_MAX + PAUSE_SECONDS_MAX
+    assert REFUSED_SECONDS_MAX <= now() <= REFUSED_SECONDS_MAX + 2 * PAUSE_SECONDS_MAX  # since it is up
+
+
+@in_virtual_time
+async def test_an_outage_before_a_refusal_does_not_count_towards_it() -> None:
+    log, writes = Log(up_at=10 * REFUSED_SECONDS_MAX, poisoned="a"), RetryingWrites(lambda _: None)
+    with pytest.raises(Unusable):
+        await writes.write(log.writing("a"))
+    assert now() >= 11 * REFUSED_SECONDS_MAX
 
 
 @in_virtual_time

@@ -38,7 +38,7 @@ _OPTIONS = (
 MET_ANOTHER = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation, errors.ExclusionViolation)
 # Begin the codes of a server that is not there: it ends or starts; a primary that became a standby reads only.
 _GONE = ("08", "57P01", "57P02", "57P03", "25006")
-_OF_ALL = (*_GONE, "40", "42501", "42P01", "53", "55P03", "58")  # it refuses whatever is asked now, not this alone
+_OF_ALL = (*_GONE, "40", "42501", "42P01", "53", "58")  # it refuses whatever is asked now, not this alone
 # What it says to whom it does not let in: the library gives no code then.
 _CODES = {"too many c": "53300", "connection slots": "53300", "database system is": "57P03", "is read-only": "25006"}
 _REASONS = {
@@ -178,7 +178,7 @@ def translated(error: psycopg.Error) -> Unavailable:
     code = error.sqlstate or next((code for words, code in _CODES.items() if words in str(error)), "")
     if not code and is_gone(error):
         return Unavailable("turn_log", "PostgreSQL cannot be reached, or closed the connection")
-    kind = Unavailable if code.startswith(_OF_ALL) else Late if code == "57014" else Unusable
+    kind = Unavailable if code.startswith(_OF_ALL) else Late if code in ("57014", "55P03") else Unusable
     return kind("turn_log", f"PostgreSQL: {_REASONS.get(code, type(error).__name__)} ({code or 'not sent'})")
 
 

@@ -6,7 +6,7 @@ this module only combines. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from memory.language import bare_reply, is_asked, is_denied
@@ -52,8 +52,7 @@ UNDATED = frozenset({"birthday", "age"})  # attributes whose dates do not say wh
 class JudgedMessage:
     """One message, split into units and judged. `previous`: the turn whose answer it replies to, if any.
 
-    `leaning`: how likely texts that are put together here cannot be understood alone. `said_before`: the last
-    statement of the author's message before this one that stands alone.
+    `leaning`: how likely texts that are put together here cannot be understood alone.
     """
 
     message: str
@@ -63,7 +62,6 @@ class JudgedMessage:
     previous: Turn | None
     made_by: str
     leaning: Leaning
-    said_before: Callable[[], Evidence | None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +134,6 @@ def _with_words_before(reading: JudgedMessage, parts: Sequence[_Part], number: i
         return claim
     standing = next((one for one in reversed(parts[:number]) if not one.leans), parts[0])  # names whom it is about
     told = _sentence_before(reading, part.index) if standing.leans else ""
-    earlier = reading.said_before() if standing.leans and not (told or part.index) else None
-    if earlier is not None:
-        told, claim = unwrapped(earlier.quote), replace(claim, told=(*claim.told, earlier))
     if number:
         end = part.start if standing is parts[number - 1] else standing.end
         told = f"{told} {_clause_before(reading, standing, end, claim.text)}".strip()
@@ -156,15 +151,6 @@ def _clause_before(reading: JudgedMessage, standing: _Part, end: int, said: str)
     if opening and reading.leaning([f"{opening} {said}"])[0] < OPENING_LEANING_MAX:
         return opening
     return unwrapped(text[standing.start : end]).rstrip()
-
-
-def last_standing(reading: JudgedMessage) -> Evidence | None:
-    """The last of its sentences that states something and can be understood alone: what a later message may lean on."""
-    for unit, judgement in list(zip(reading.units, reading.judgements, strict=True))[::-1]:
-        states = sum(judgement.acts[act.value] for act in STORED_ACTS) >= KEPT_SHARE_MIN
-        if unit.is_own and states and judgement.leaning_share < LEANING_SHARE_MIN:
-            return Evidence(unit.text, reading.turn.id)
-    return None
 
 
 def _sentence_before(reading: JudgedMessage, index: int) -> str:

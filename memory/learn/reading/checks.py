@@ -17,7 +17,7 @@ import msgspec
 
 from memory.language import bare_reply, is_denied
 from memory.language.dates import period
-from memory.language.restating import adds_nothing, as_typed, new_words
+from memory.language.restating import adds_nothing, as_typed
 from memory.learn.reading.answers import CONFIDENCE, LEVELS, UNITS_OF_CLAIM_MAX, VALUES_MAX, ProposedClaim
 from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
 from memory.learn.reading.replies import answered
@@ -141,9 +141,9 @@ def _placed(proposed: ProposedClaim, transcript: Transcript, made_by: str) -> tu
         raise _Invalid('"clause" must stand in the sentences that "u" names, word for word')
     act = _act(proposed.act)
     wrong: list[str] = []
-    written = [*transcript.earlier, *{id(one.said): one.said for one in transcript.numbered_units}.values()]
-    written = written[: written.index(said) + 1]  # up to this message
-    told = "\n".join(one.text for one in written)  # of which the model's content may put a word for a pronoun
+    written = list(dict.fromkeys(place.said.text for place in transcript.numbered_units))
+    written = written[: written.index(said.text) + 1]  # up to this message
+    told = "\n".join(written)  # of which the model's content may put a word for a pronoun
 
     def typed(word: str) -> str:
         return as_typed(word, quote) or (as_typed(word, told) if as_typed(word, proposed.content) else "")
@@ -277,9 +277,7 @@ def _span(word: str, quote: str, when: str, said_at: float, certain: float | Non
     return begin, end
 
 
-def _understandable(
-    claim: Claim, content: str, said: AuthorMessage, written: Sequence[AuthorMessage], wrong: list[str]
-) -> Claim:
+def _understandable(claim: Claim, content: str, said: AuthorMessage, written: Sequence[str], wrong: list[str]) -> Claim:
     """The claim in the model's words, if every name, number and content word of them was said; otherwise as it is.
 
     A whole reply that the model completes takes the question along, marked as the assistant's.
@@ -292,8 +290,8 @@ def _understandable(
     if not content or claim.act not in STORED_ACTS:
         return claim
     for question in ("", said.question) if is_reply and said.question else ("",):
-        if _is_said(content, claim, [*(one.text for one in written), question], question):
-            return replace(claim, text=content, question=question, told=_told(content, said, written))
+        if _is_said(content, claim, [*written, question], question):
+            return replace(claim, text=content, question=question)
     claim = replace(claim, values=tuple(value for value in claim.values if as_typed(value, claim.evidence.quote)))
     if is_reply and said.question:
         return answered(claim, said.question, said.asked_in, leans=True)
@@ -310,14 +308,3 @@ def _is_said(content: str, claim: Claim, sources: Sequence[str], question: str) 
         and all(as_typed(value, content) for value in claim.values)
         and adds_nothing(content, sources, new_words_max=0.0)
     )
-
-
-def _told(content: str, said: AuthorMessage, written: Sequence[AuthorMessage]) -> tuple[Evidence, ...]:
-    """The latest sentences of other turns with the words that the content takes along from there."""
-    missing = new_words(content, [one.text for one in written if one.turn is said.turn])
-    found: list[Evidence] = []
-    others = [(one.turn.id, unit) for one in written if one.turn is not said.turn for unit in one.units if unit.is_own]
-    for turn_id, unit in reversed(others if missing else []):
-        if told := missing - new_words(content, [unit.text]):
-            found, missing = [*found, Evidence(unit.text, turn_id)], missing - told
-    return tuple(found)

@@ -38,8 +38,7 @@ def answered(claim: Claim, question: str, asked_in: str, *, leans: bool) -> Clai
     if not leans:
         return claim
     asked = _asking_clause(question)
-    told = (Evidence(question, asked_in, Role.ASSISTANT),)
-    return replace(claim, text=f"{asked} {claim.text}", question=asked, told=told)
+    return replace(claim, text=f"{asked} {claim.text}", question=asked)
 
 
 def _asking_clause(question: str) -> str:

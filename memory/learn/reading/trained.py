@@ -6,19 +6,18 @@ It keeps what users say about themselves, verbatim, a memory for each fact, in t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from math import log
 from threading import Lock
 from typing import Protocol, TypeAlias
 
-from memory.learn.reading.assembly import JudgedMessage, claims_of, last_standing
+from memory.learn.reading.assembly import JudgedMessage, claims_of
 from memory.learn.reading.judgements import Judgement, with_leaning
 from memory.learn.reading.labels import PAIR_RELATIONS
 from memory.learn.reading.replies import question_of
 from memory.learn.reading.units import Unit, own_messages, units_of
-from memory.model import Claim, Evidence, Turn, Vector
+from memory.model import Claim, Turn, Vector
 from memory.ports import FrameKind, FrameMark, OrderReach, PairRelation, PairVerdict, StatementPair
 from memory.runtime.recent import Recent
 from memory.secrets.plain_text import PLACEHOLDER
@@ -103,26 +102,12 @@ class TrainedReader:
 
     def _read(self, turns: Sequence[Turn], context: Sequence[Turn]) -> list[Claim]:
         found: list[Claim] = []
-        before = partial(self._last_standing, context)
         for turn, _, message, previous in _messages(turns, context[-1] if context else None):
-            reading = self._reading(turn, message, previous, before)
-            found += claims_of(reading)
-            before = partial(last_standing, reading)
+            units, judgements = self._judged(message, previous)
+            self._remember(_key(message, previous), _frames_of(units, judgements))
+            alone = with_leaning(_texts(units), judgements, self._encoder.leaning)
+            found += claims_of(JudgedMessage(message, units, alone, turn, previous, self.name, self._encoder.leaning))
         return found
-
-    def _reading(
-        self, turn: Turn, message: str, previous: Turn | None, before: Callable[[], Evidence | None]
-    ) -> JudgedMessage:
-        units, judgements = self._judged(message, previous)
-        self._remember(_key(message, previous), _frames_of(units, judgements))
-        alone = with_leaning(_texts(units), judgements, self._encoder.leaning)
-        return JudgedMessage(message, units, alone, turn, previous, self.name, self._encoder.leaning, before)
-
-    def _last_standing(self, context: Sequence[Turn]) -> Evidence | None:
-        """Of the last message before those that are read."""
-        for turn, _, message, previous in list(_messages(context[-1:], None))[-1:]:
-            return last_standing(self._reading(turn, message, previous, lambda: None))
-        return None
 
     def _frames(self, turns: Sequence[Turn]) -> list[FrameMark]:
         found: list[FrameMark] = []

@@ -1,8 +1,7 @@
 """Renders a window for a chat model: the author's units have consecutive numbers, everything else has none.
 
 The model refers to numbers instead of copying words, so that every quote is verbatim by construction. Pasted blocks and
-the assistant's answers are shortened and serve as context; they cannot be claimed, nor can what the author said right
-before, which tells whom "he" means. Pure.
+the assistant's answers are shortened and serve as context; they cannot be claimed. Pure.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from memory.model import Message, Role, Scope, Turn
 PART_BYTES_MAX = 4_500
 MESSAGE_BYTES_MAX = 4_000  # of a longer message, the beginning and the end are shown
 BEFORE_CHARACTERS = 300  # of the end of the assistant's answer: enough to see what was replied to
-EARLIER_MESSAGES, EARLIER_CHARACTERS = 2, 120  # of the author, and of each the beginning
 FOREIGN_CHARACTERS = 60  # of the beginning of a pasted block
 LEFT_OUT = "[…]"
 
@@ -47,11 +45,10 @@ class NumberedUnit:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """The input of one call. `numbered_units[n - 1]` is the unit with the number n. `earlier`: messages before it."""
+    """The input of one call. `numbered_units[n - 1]` is the unit with the number n."""
 
     text: str
     numbered_units: tuple[NumberedUnit, ...]
-    earlier: tuple[AuthorMessage, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +66,15 @@ class _MessageBlock:
 
 def transcripts(turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Transcript]:
     """One transcript, or several if the window is too long for one call; none if the author typed nothing."""
-    parts: list[tuple[list[_MessageBlock], list[AuthorMessage]]] = []
-    messages = [_said(text, turn, None) for turn in context[-EARLIER_MESSAGES:] for text in own_messages(turn)]
+    parts: list[list[_MessageBlock]] = []
     room = 0
     for block in _blocks(turns, context):
         if block.size > room:
-            parts.append(([], messages[-EARLIER_MESSAGES:]))
-            room = PART_BYTES_MAX - sum(map(_bytes, map(_beginning, parts[-1][1])))
-        parts[-1][0].append(block)
-        messages.append(block.said)
+            parts.append([])
+            room = PART_BYTES_MAX
+        parts[-1].append(block)
         room -= block.size
-    return [_transcript(*part) for part in parts]
+    return [_transcript(part) for part in parts]
 
 
 def one_line(text: str) -> str:
@@ -135,12 +130,8 @@ def _fitting(lines: Sequence[tuple[str, int | None]]) -> int:
     return len(lines)
 
 
-def _beginning(said: AuthorMessage) -> str:
-    return one_line(" ".join(unit.text for unit in said.units if unit.is_own))[:EARLIER_CHARACTERS]
-
-
-def _transcript(blocks: Sequence[_MessageBlock], earlier: Sequence[AuthorMessage]) -> Transcript:
-    lines = [f"Earlier: {text}" for text in map(_beginning, earlier) if text]
+def _transcript(blocks: Sequence[_MessageBlock]) -> Transcript:
+    lines: list[str] = []
     numbered_units: list[NumberedUnit] = []
     day = ""
     for block in blocks:
@@ -156,7 +147,7 @@ def _transcript(blocks: Sequence[_MessageBlock], earlier: Sequence[AuthorMessage
                 numbered_units.append(NumberedUnit(block.said, index))
                 line = f"[{len(numbered_units)}] {line}"
             lines.append(line)
-    return Transcript("\n".join(lines), tuple(numbered_units), tuple(earlier))
+    return Transcript("\n".join(lines), tuple(numbered_units))
 
 
 def _end(answer: str) -> str:

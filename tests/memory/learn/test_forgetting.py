@@ -163,9 +163,6 @@ def test_what_is_withheld_does_not_stay_in_what_took_its_words_along() -> None:
     gone, kept = claim("I have asthma."), claim("I have asthma. It makes me tired.")
     kept = replace(kept, evidence=replace(kept.evidence, quote="It makes me tired."))
     assert [one.text for one in without_words_of([gone], [kept])] == ["It makes me tired."]
-    told = replace(kept, evidence=replace(kept.evidence, turn_id="t2"), told=(gone.evidence,))  # of an earlier turn
-    (left,) = without_words_of([gone], [told])
-    assert (left.text, left.told) == ("It makes me tired.", ())
 
 
 def test_a_withheld_message_teaches_nothing_and_others_do() -> None:

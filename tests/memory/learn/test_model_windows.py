@@ -10,7 +10,7 @@ from chat_server import FakeModelServer
 from claims import NOW, claim
 from learning_parts import Bench, Faults, Killed
 from plain_reader import FactReader, PlainReader, moves
-from reading_parts import ScriptedChat, a_claim, claims
+from reading_parts import a_claim, claims
 from scripted_model import ScriptedModel, running_model, scripted
 from suspensions import EVERY, crash_points
 from turn_logs import Process, leased, sqlite_deployment
@@ -48,29 +48,6 @@ async def test_a_crash_between_reading_and_planning_does_not_ask_the_model_again
             await work(bench, process, model)
     assert await bench.contents() == [SCHOOL]
     assert len(model.read) == 1
-
-
-@pytest.mark.parametrize("way", ["the turn is deleted", "the fact is forgotten"])
-async def test_words_that_a_fact_takes_along_from_another_turn_go_with_it(
-    bench: Bench, process: Process, way: str
-) -> None:
-    school = a_claim(1, about="child", name="Leo")
-    six = a_claim(1, about="child", name="Leo", content="Leo is six", values=["six"])
-    model = ModelReader(ScriptedChat(claims(school), claims(six)), ASKING)
-    reader = FallbackReader(model, PlainReader(), metrics=bench.metrics)
-    turn = await bench.tell(process, "My son Leo started school.")
-    await bench.worker(process, model=reader).work_off()
-    (first,) = await bench.memories()
-    await bench.tell(process, "He is six.")
-    await bench.worker(process, model=reader).work_off()
-    assert await bench.contents() == ["Leo is six", first.content]
-    if way == "the turn is deleted":
-        await bench.erasure(process).source("ann", turn.id)
-    else:
-        await bench.erasure(process).memory("ann", first.id)
-    (left,) = await bench.memories()
-    assert (left.content, left.name, left.values) == ("He is six.", "", ("six",))
-    assert [one.quote for one in left.evidence] == ["He is six."]
 
 
 async def test_of_a_sentence_only_the_fact_that_the_model_calls_replaced_changes(bench: Bench) -> None:

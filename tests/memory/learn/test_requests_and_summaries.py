@@ -13,6 +13,7 @@ from plain_reader import PlainReader
 from turn_logs import START, Process, a_turn
 
 from memory.learn.forgetting import ForgetRequest, outcomes_of
+from memory.learn.window import STOP_SECONDS_MAX
 from memory.learn.worker import WorkerSettings
 from memory.model import SessionSummary, Turn, TurnStatus
 from memory.ports import FrameKind, FrameMark, OrderReach
@@ -160,6 +161,17 @@ async def test_who_wants_nothing_more_to_be_remembered_is_opted_out_and_told_so(
     assert outcomes_of([request], {}) == {"r1": {"stopped": True}}
     await bench.learn(process, "I like tea.")
     assert await bench.contents() == ["I live in Leeds."]
+
+
+async def test_nothing_behind_such_an_order_is_kept_and_an_old_one_opts_nobody_out(
+    bench: Bench, process: Process
+) -> None:
+    bench.deployment.clock.now += 2 * STOP_SECONDS_MAX
+    for one in ("I live in Leeds.", "Don't remember anything again. I like tea.", "I row."):
+        await bench.tell(process, one)
+    await bench.worker(process).work_off()
+    assert await bench.contents() == ["I live in Leeds."]
+    assert await process.stores.opt_outs.since("ann") is None
 
 
 async def test_an_order_within_a_role_or_in_another_s_words_deletes_nothing_and_is_counted(

@@ -268,7 +268,6 @@ def test_a_short_answer_stands_behind_its_question_and_quotes_the_author_alone()
     asked = turn("hi", turn_id="t0", answer="What is your cat called?")
     (claim,) = read("Miso", judgement({"state": 0.9}, attribute="pet", leaning_share=0.9), previous=asked)
     assert (claim.text, claim.evidence.quote, claim.evidence.role) == ("What is your cat called? Miso", "Miso", "user")
-    assert claim.told == (Evidence("What is your cat called?", "t0", Role.ASSISTANT),)
 
 
 def test_dates_go_into_fields_and_never_into_the_words() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +12,7 @@ from memory.language.restating import as_typed
 from memory.learn.reading.checks import CheckedAnswer, check_answer, distinct_claims, merge_second_answer
 from memory.learn.reading.prompting import ShippedChat, shipped_chats
 from memory.learn.reading.transcript import transcripts, written_chat
-from memory.model import Act, Claim, Evidence, Relation, Role, Turn
+from memory.model import Act, Claim, Relation, Role, Turn
 
 MESSAGE = "My brother Levi is a vet. He has two cats. Can you name a third one?"
 
@@ -204,16 +203,6 @@ def test_what_stands_in_place_of_a_pronoun_may_stand_in_what_was_said_before(act
     assert check(a_claim(2, content="I visit him", **fields), turns=turns).refused == 1
     spoilt = check(a_claim(2, content="I visit Levi in Tallinn by ferry", **fields), turns=turns).doubtful[0].claim
     assert (spoilt.text, spoilt.values) == ("I visit him there.", ())
-
-
-def test_what_content_takes_along_from_other_turns_is_evidence_of_it() -> None:
-    context = said("Hi. My son Leo started school.", "How are you?", at=AT - 9)
-    turns = [replace(turn, id=f"w{turn.id}") for turn in said("He is six.")]
-    fields = {"about": "child", "name": "Leo", "values": ["six"]}
-    claim = sound(a_claim(1, content="Leo is six", **fields), turns=turns, context=context)
-    assert (claim.text, claim.name, claim.evidence.turn_id) == ("Leo is six", "Leo", "wt0")
-    assert claim.told == (Evidence("My son Leo started school.", "t0"),)
-    assert sound(a_claim(1), turns=turns, context=context).told == ()
 
 
 def test_a_clause_that_does_not_stand_in_the_sentence_makes_no_claim_and_the_rest_is_kept() -> None:

@@ -42,7 +42,6 @@ async def test_a_window_is_one_call_in_which_the_authors_units_are_numbered() ->
     ]
     (question,) = model.questions
     assert question.splitlines() == [
-        "Earlier: Hello?",
         "Date: 2024-06-03 Monday",
         "Assistant: Hello, stranger.",
         "Author:",
@@ -86,7 +85,6 @@ async def test_a_long_window_is_read_in_parts_each_with_the_answer_before_it() -
     assert [claim.text for claim in found] == [f"I own boat {n}." for n in range(4)]
     assert len(model.asked) == 4
     assert all("Assistant: Noted." in question for question in model.questions[1:])
-    assert [question.count("Earlier: I own boat") for question in model.questions] == [0, 1, 2, 2]
 
 
 @pytest.mark.parametrize("letter", ["a", "我", "🙂"])

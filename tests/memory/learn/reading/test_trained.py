@@ -25,7 +25,6 @@ from memory.learn.reading.encoding import (
 from memory.learn.reading.judgements import JudgedClause, Judgement, with_leaning
 from memory.learn.reading.labels import ACTS, REACHES
 from memory.learn.reading.trained import TrainedReader
-from memory.model import Evidence
 from memory.ports import FactContext, OrderReach, PairRelation, StatementPair
 
 PAIR = StatementPair("I live in Leeds.", "I live in York.")
@@ -46,15 +45,6 @@ async def test_what_cannot_be_understood_alone_takes_the_sentence_before_it_alon
     reader = TrainedReader(StatingEncoder())
     claims = await reader.read([turn("I bought a kayak. I paddle it at night.")], context=())
     assert [claim.text for claim in claims] == ["I bought a kayak.", "I bought a kayak. I paddle it at night."]
-
-
-@pytest.mark.parametrize("is_read_before", [True, False], ids=["in an earlier window", "in the same window"])
-async def test_the_first_words_of_a_message_may_lean_on_the_message_before_it(*, is_read_before: bool) -> None:
-    turns = [turn("I own it all. I bought a kayak. Is it far?", turn_id="t0"), turn("I paddle it often. I row.")]
-    context, window = (turns[:1], turns[1:]) if is_read_before else ([], turns)
-    leant, stands = (await TrainedReader(StatingEncoder()).read(window, context=context))[-2:]
-    assert (leant.text, leant.evidence.words) == ("I bought a kayak. I paddle it often.", "I paddle it often.")
-    assert (leant.told, stands.told) == ((Evidence("I bought a kayak.", "t0"),), ())
 
 
 @pytest.mark.parametrize(("share", "said"), [(0.85, OrderReach.EVERYTHING), (0.75, OrderReach.TOPIC)])
