@@ -260,9 +260,10 @@ def with_kept(outcomes: dict[str, dict[str, Any]], claims: Sequence[Claim], turn
 def _outcome(done: Sequence[tuple[ForgetRequest, ForgetMatches]]) -> dict[str, Any]:
     ids = list(dict.fromkeys(memory_id for _, found in done for memory_id in found.gone))
     stayed = list(dict.fromkeys(one for _, found in done for one in found.similar if one not in ids))
-    asked = [request for request, _ in done if request.reach is not OrderReach.STOP]
-    acts = {Act.WITHHOLD if one.sentence else one.claim.act for one in asked}  # a sentence of now was never stored
-    outcome: dict[str, Any] = {"stopped": True} if len(asked) < len(done) else {}
+    # A sentence of now was never stored, and what follows neither.
+    withholds = [one.sentence or one.reach is OrderReach.STOP for one, _ in done]
+    acts = {Act.WITHHOLD if one else request.claim.act for one, (request, _) in zip(withholds, done, strict=True)}
+    outcome: dict[str, Any] = {}
     if Act.FORGET in acts or ids:
         outcome |= {"forgot": ids[:OUTCOME_IDS_MAX], "count": len(ids)}
         if not ids:

@@ -47,7 +47,6 @@ from memory.service.locked_writes import forget_wordings, without_meant
 from memory.service.raw_word_search import RawWordSearch
 from memory.service.summary_exclusions import Reach, SummaryExclusions, turns_quoted
 
-STOP_SECONDS_MAX = 86_400.0  # since it was said: what is imported, or learnt late, opts nobody out
 VERDICT_ROUNDS_MAX = 3  # in the last one, if somebody writes continuously, fields alone decide
 
 _IDS = uuid.UUID("8f0c6a1e-54d7-5c43-9d2b-2f7e1b6a9c11")
@@ -207,9 +206,6 @@ class WindowLearning:
             if record.memory.id not in gone
         ]
         known = [record.memory for record in left]
-        stops = [one.turn.at for one in read.requests if one.reach is OrderReach.STOP]
-        if max(stops, default=-inf) > self._clock() - STOP_SECONDS_MAX:
-            await self._opt_outs.set(lease.user_id, at=self._clock())  # as the page's switch does
         places = new_claim_indexes(read.claims, known, read.turns)
         claims = [read.claims[place] for place in places]
         ids = partial(memory_id, lease)

@@ -33,7 +33,8 @@ STAND_IN = "42"  # replaces a secret in the encoder's input
 LIKENESS_WEIGHT, AS_SURE, SHARE_LEAST = 10.0, 0.5, 1e-6
 NEIGHBOUR_CONFIDENCE = 0.5
 UNRELATED_AT_MOST = 0.7  # below what keeps two values apart: "unrelated" is also predicted for changes in other words
-NAMING, REACH_SHARE_MIN = (OrderReach.TOPIC, OrderReach.WHOLE), 0.8  # of any other: taken wrongly it costs most
+# Of those that cost most if they are taken wrongly; below it counts what the words name.
+REACH_SHARE_MIN = {OrderReach.EVERYTHING: 0.8, OrderReach.STOP: 0.8, OrderReach.LIMITED: 0.5, OrderReach.PREVIOUS: 0.5}
 GOES_ON = (",", "，", "、", "،")
 FRAME_UNITS_MAX = 8  # of a message: frames are set at its beginning, or at its end
 RECENT_MESSAGES_MAX = 4_096  # some 200 bytes each
@@ -79,7 +80,7 @@ class TrainedReader:
         found = await asyncio.to_thread(self._encoder.reaches, orders)
         likely = [max(shares, key=lambda one: shares[one]) for shares in found]
         return [
-            reach if reach in NAMING or shares[reach] >= REACH_SHARE_MIN else OrderReach.TOPIC
+            reach if shares[reach] >= REACH_SHARE_MIN.get(reach, 0.0) else OrderReach.TOPIC
             for reach, shares in zip(likely, found, strict=True)
         ]
 

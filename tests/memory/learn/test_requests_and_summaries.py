@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from claims import claim
 from learning_parts import Bench, Faults
 from plain_reader import PlainReader
 from turn_logs import START, Process, a_turn
 
-from memory.learn.forgetting import ForgetRequest, outcomes_of
-from memory.learn.window import STOP_SECONDS_MAX
 from memory.learn.worker import WorkerSettings
 from memory.model import SessionSummary, Turn, TurnStatus
-from memory.ports import FrameKind, FrameMark, OrderReach
+from memory.ports import FrameKind, FrameMark
 
 LATER = START + 1e6
 
@@ -153,25 +149,11 @@ async def test_what_the_gate_refused_or_beyond_the_rate_is_left_out(bench: Bench
     assert await in_summaries(process) == {"s1": ["I live in Leeds."]}
 
 
-async def test_who_wants_nothing_more_to_be_remembered_is_opted_out_and_told_so(bench: Bench, process: Process) -> None:
-    await bench.learn(process, "I live in Leeds.")
-    (asked,) = await bench.learn(process, "Don't remember anything again.")
-    assert await process.stores.opt_outs.since("ann") is not None
-    request = ForgetRequest(claim(asked.id), replace(asked, receipt_id="r1"), 0, 0, OrderReach.STOP)
-    assert outcomes_of([request], {}) == {"r1": {"stopped": True}}
-    await bench.learn(process, "I like tea.")
-    assert await bench.contents() == ["I live in Leeds."]
-
-
-async def test_nothing_behind_such_an_order_is_kept_and_an_old_one_opts_nobody_out(
-    bench: Bench, process: Process
-) -> None:
-    bench.deployment.clock.now += 2 * STOP_SECONDS_MAX
+async def test_nothing_behind_an_order_to_stop_is_kept(bench: Bench, process: Process) -> None:
     for one in ("I live in Leeds.", "Don't remember anything again. I like tea.", "I row."):
         await bench.tell(process, one)
     await bench.worker(process).work_off()
     assert await bench.contents() == ["I live in Leeds."]
-    assert await process.stores.opt_outs.since("ann") is None
 
 
 async def test_an_order_within_a_role_or_in_another_s_words_deletes_nothing_and_is_counted(
