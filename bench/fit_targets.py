@@ -28,6 +28,7 @@ from memory.learn import forget_targets
 from memory.learn.closeness import closeness_of
 from memory.learn.reading.trained import TrainedReader
 from memory.model import STORED_ACTS, Act, Claim, Evidence, Message, Scope, Turn
+from memory.ports import OrderReach
 from memory.settings import EmbeddingSettings
 from memory.settings.loader import from_process
 
@@ -83,7 +84,8 @@ class Reading:
         texts = [request.text, *map(forget_targets.text_of, facts)]
         vectors = {text: self._model.vector(self._model.prefixes.document + text) for text in texts}
         close = await closeness_of([request.text], texts[1:], vectors, self._reader.relate)
-        rows = forget_targets.evidence(request, facts, close)
+        (reach,) = await self._reader.reaches([request.text])
+        rows = forget_targets.evidence(request, facts, close, is_whole=reach is OrderReach.WHOLE)
         return [[float(row[name]) for name in NAMES] for row in rows if row is not None]
 
 

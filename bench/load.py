@@ -25,8 +25,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import uvloop
-from chats import Chats, Rest, chat, connected, samples
+from chats import Chats, Rest, chat, connected
 from databases import add_database, rig_with_database
+from imported_turns import drained
 from memories import fill, new_questions
 from report import Bar, Report, Sheet, bench_parser, percentiles, ratio
 from rich.progress import Progress
@@ -63,7 +64,6 @@ OVERLOAD = 3.0
 OVERLOAD_CONNECTIONS = 400  # so many chats at a time; one that finds none free was not sent, and counts as too late
 LEARNING_ROUNDS = 2  # each ends when all is learnt, so that the next begins with a worker that rests
 IMPORTED_A_SECOND = 90  # turns, of a slice: more than a worker learns in it
-DRAIN_SECONDS_MAX = 120.0
 DATABASE_CLIENTS = 4
 DEADLINE_MS = Settings().memory.deadline_ms
 
@@ -179,13 +179,8 @@ class Load:
 
     async def _drain(self) -> None:
         """Return once nothing is left to learn, or after so long that the figures will show it."""
-        until = time.monotonic() + DRAIN_SECONDS_MAX
-        while time.monotonic() < until:
-            page = await samples(self._rig.product.ports["metrics"], self._failures) or {}
-            states = [f'memproxy_queue_turns{{state="{state}"}}' for state in ("opened", "due", "leased")]
-            if states[1] in page and not sum(page.get(state, 0.0) for state in states):
-                return
-            await asyncio.sleep(0.5)
+        async with Rest(self._rig.product.api, self._failures) as rest:
+            await drained(rest)
 
 
 async def filled(rig: Rig, options: argparse.Namespace) -> list[str]:

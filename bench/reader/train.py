@@ -3,11 +3,9 @@
     python bench/reader/train.py --seeds 7 8 --out memory/learn/reading/weights.npz   # what is shipped: the mean of two
     python bench/reader/train.py --out FILE.npz                                       # of one training, on all texts
     python bench/reader/train.py --holdout 0.1                                        # a tenth is kept out, and scored
-    python bench/reader/train.py --start memory/learn/reading/weights.npz --epochs 1 --rate 3e-4 --out FILE.npz
 
 With several seeds the result is the mean of one training for each, whose heads are trained once more on it: the mean
-of encoders is less sure than each. With `--start` a training goes on from earlier weights: after texts were added, one
-epoch at a low rate is enough.
+of encoders is less sure than each.
 
 Writes low-rank factors and heads in half precision, with a card that names the fingerprint of the texts and the
 settings. Seeded: on one machine a second training gives the same weights.
@@ -35,7 +33,7 @@ from scoring import scored
 
 BATCH_TOKENS = 2_560  # padded, in one step
 FROZEN_AT_ONCE = 32  # windows
-HEAD_RATE = 2.5  # of the factors' rate
+HEAD_RATE = 2e-3
 GRADIENT_NORM_MAX = 1.0
 
 
@@ -47,7 +45,6 @@ class Settings:
     rate: float
     holdout: float
     seeds: tuple[int, ...]
-    start: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +86,7 @@ def train(settings: Settings) -> None:
 
 def _trained(frozen: FrozenLayers, seen: Seen, seed: int, settings: Settings) -> Reader:
     torch.manual_seed(seed)
-    model = Reader(settings.rank, frozen) if settings.start is None else started(settings.start, frozen)
+    model = Reader(settings.rank, frozen)
     _run(model, seen, random.Random(seed), epochs=settings.epochs, rate=settings.rate)
     return model
 
@@ -99,11 +96,11 @@ def _run(model: Reader, seen: Seen, rng: random.Random, *, epochs: int, rate: fl
     named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     factors = [p for name, p in named if name.endswith((".a", ".b"))]
     others = [p for name, p in named if not name.endswith((".a", ".b"))]
-    groups = [{"params": factors, "lr": rate}, {"params": others, "lr": HEAD_RATE * rate}]
+    groups = [{"params": factors, "lr": rate}, {"params": others, "lr": HEAD_RATE}]
     optimizer = torch.optim.AdamW(groups, weight_decay=0.01)
     steps = [_steps(seen, rng) for _ in range(epochs)]
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, [rate, HEAD_RATE * rate], total_steps=sum(map(len, steps)) + 1, pct_start=0.1
+        optimizer, [rate, HEAD_RATE], total_steps=sum(map(len, steps)) + 1, pct_start=0.1
     )
     capable = torch.cpu.get_capabilities()
     in_half = bool(capable.get("amx_bf16") or capable.get("avx512_bf16"))  # emulated it takes hours
@@ -134,25 +131,6 @@ def _steps(seen: Seen, rng: random.Random) -> list[list[Example] | list[PairExam
     return steps
 
 
-def started(weights: Path, frozen: FrozenLayers) -> Reader:
-    """The encoder and heads of a weight file; of its pair heads, which stand beside each other, the first."""
-    with np.load(weights, allow_pickle=False) as arrays:
-        factors = {name: torch.from_numpy(arrays[name]).float() for name in arrays.files if name != "card"}
-    ranks = {of.shape[0] for name, of in factors.items() if name.startswith("factor/") and name.endswith("/a")}
-    model = Reader(max(ranks), frozen)
-    with torch.no_grad():
-        for name, module in model.named_modules():
-            if isinstance(module, LowRank):
-                module.a.copy_(factors[f"factor/{name}/a"])
-                module.b.copy_(factors[f"factor/{name}/b"] / SCALE)
-        for name, parameter in model.heads.named_parameters():
-            head, _, part = name.partition(".")
-            given = factors[f"head/{head}/{part}"]
-            several = given.shape[-1] // parameter.shape[-1] if head == "pair" and part == "weight" else 1
-            parameter.copy_(several * given[tuple(slice(size) for size in parameter.shape)])
-    return model
-
-
 def save(model: Reader, settings: Settings) -> None:
     assert settings.out is not None
     arrays: dict[str, Any] = {}
@@ -165,9 +143,6 @@ def save(model: Reader, settings: Settings) -> None:
         arrays[f"head/{name}/weight"] = head.weight.detach().numpy().astype(np.float16)
         arrays[f"head/{name}/bias"] = head.bias.detach().numpy().astype(np.float32)
     told = {"epochs": settings.epochs, "rank": settings.rank, "rate": settings.rate, "seeds": settings.seeds}
-    if settings.start is not None:
-        with np.load(settings.start, allow_pickle=False) as before:
-            told["start"] = json.loads(str(before["card"]))
     arrays["card"] = np.array(json.dumps({"texts": fingerprint(*READING_FOLDERS), **told}))
     np.savez_compressed(settings.out, **arrays)
     print(f"wrote {settings.out}: {settings.out.stat().st_size / 1e6:.2f} MB")
@@ -181,7 +156,6 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=8e-4)
     parser.add_argument("--holdout", type=float, default=0.0)
     parser.add_argument("--seeds", type=int, nargs="+", default=[7], help="one training for each")
-    parser.add_argument("--start", type=Path, default=None, help="weights that the training goes on from")
     given = parser.parse_args()
     train(Settings(**(vars(given) | {"seeds": tuple(given.seeds)})))
 

@@ -144,7 +144,7 @@ class MemoriesController(Controller):
         self, call: TheCall, user_id: FromQuery[str | None] = None, project_id: FromQuery[str | None] = None
     ) -> views.DeletedScope:
         """Deletes all memories and the conversation record of the user, or of one of their projects."""
-        if user_id is None:  # that it is the call.caller's own was checked with the identity
+        if user_id is None:  # that it is the caller's own was checked with the identity
             raise BadInput("user_id must be given: this deletes all memories of that user, or of one of their projects")
         if project_id == "":
             raise BadInput("project_id is empty: leave it out to delete all memories of the user")

@@ -122,25 +122,19 @@ def check_claims(
     planted = planted_messages(claims, turns)
     sources = {_source(claim, by_id) for claim in claims if claim.act in STORED_ACTS | ORDERS}
     planted |= {source for source in sources if source and hidden_text.hides_text(source)}
+    asked = [claim for claim in claims if claim.act in ORDERS]
+    orders = [claim for claim in asked if _source(claim, by_id) not in planted]
+    dropped = [Dropped(claim, Refusal.PLANTED) for claim in asked if claim not in orders]
     kept: list[Claim] = []
-    dropped: list[Dropped] = []
-    orders: list[Claim] = []
     facts_of: Counter[tuple[str, str]] = Counter()  # by turn and sentence
-    for claim in claims:
+    for claim in (one for one in claims if one.act in STORED_ACTS):
         sentence = claim.evidence.turn_id, claim.evidence.quote
-        if claim.act in ORDERS:
-            reason = Refusal.PLANTED if _source(claim, by_id) in planted else None
-        elif claim.act in STORED_ACTS:
-            is_full = facts_left is not None and len(kept) >= facts_left and not claim.is_explicit
-            is_long = facts_of[sentence] >= FACTS_OF_SENTENCE_MAX
-            refusal = Refusal.RATE if is_full else Refusal.TOO_LONG if is_long else None
-            reason = refusal or _refusal(claim, by_id, planted, before, secrets)
-        else:
-            continue
+        is_full = facts_left is not None and len(kept) >= facts_left and not claim.is_explicit
+        is_long = facts_of[sentence] >= FACTS_OF_SENTENCE_MAX
+        refusal = Refusal.RATE if is_full else Refusal.TOO_LONG if is_long else None
+        reason = refusal or _refusal(claim, by_id, planted, before, secrets)
         if reason is not None:
             dropped.append(Dropped(claim, reason))
-        elif claim.act in ORDERS:
-            orders.append(claim)
         else:
             kept.append(_readable(claim))
             facts_of[sentence] += 1

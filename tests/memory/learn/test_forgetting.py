@@ -107,6 +107,14 @@ def test_all_that_is_known_of_somebody_is_never_everything() -> None:
     )
 
 
+def test_what_stands_behind_an_order_and_only_points_at_it_asks_for_nothing_more() -> None:
+    order, why = claim("Forget my address.", act=Act.FORGET), claim("It was private.", act=Act.FORGET)
+    said = [turn("I have a cat", turn_id="t0", at=NOW - 9), turn("Forget my address. It was private.")]
+    found = requests_of([order, why], said, {why.text: OrderReach.PREVIOUS}, said=[order, why])
+    assert [one.claim for one in found] == [order]
+    assert len(requests_of([why], said, {why.text: OrderReach.PREVIOUS}, said=[why])) == 1
+
+
 def test_that_behind_a_statement_means_the_statement_and_not_the_turn_before() -> None:
     order, owes = claim("Forget that.", act=Act.FORGET), claim("My brother owes me 400 euros.")
     turns = [

@@ -17,6 +17,7 @@ from memory.model import Turn
 KIND_OF = {
     "You are the king.": "plays",
     "That was the game.": "ends",
+    "I leave the game and want it forgotten.": "ends",
     "My tenant wrote this:": "presents",
     "Hi,": "presents",
 }
@@ -54,6 +55,11 @@ async def found(*said: str) -> list[str]:
 async def test_a_role_holds_over_turns_until_the_user_leaves_it() -> None:
     said = ("I live in Leeds. You are the king. I own a ship.", "I am 140.", "That was the game. I like tea.", "I row.")
     assert await found(*said) == ["I own a ship.", "I am 140."]
+
+
+async def test_the_sentence_that_ends_a_role_is_the_user_s_own() -> None:
+    said = "You are the king. I own a ship. I leave the game and want it forgotten. I row."
+    assert await found(said) == ["I own a ship."]
 
 
 async def test_what_is_presented_is_the_rest_of_its_message_and_nothing_behind_a_comma() -> None:

@@ -36,6 +36,7 @@ async def answered(bench: Bench, process: Process, said: str) -> dict[str, Any]:
         ("Forget everything about me.", {"count": 3}, 0),
         ("Forget my locker number. Remember that I row.", {"count": 1, "kept": 1}, 3),
         ("Remember that I row. Forget that.", {"withheld": True}, 3),
+        ("I live in Leeds. Forget that.", {"count": 1, "withheld": True}, 2),
         ("Don't remember anything again.", {"withheld": True}, 3),
         ("Is it late?", {}, 3),
     ],

@@ -154,6 +154,7 @@ async def test_nothing_behind_an_order_to_stop_is_kept(bench: Bench, process: Pr
         await bench.tell(process, one)
     await bench.worker(process).work_off()
     assert await bench.contents() == ["I live in Leeds."]
+    assert await in_summaries(process) == {"s1": ["I live in Leeds."]}
 
 
 async def test_an_order_within_a_role_or_in_another_s_words_deletes_nothing_and_is_counted(
