@@ -150,7 +150,7 @@ async def test_what_the_gate_refused_or_beyond_the_rate_is_left_out(bench: Bench
 
 
 async def test_nothing_behind_an_order_to_stop_is_kept(bench: Bench, process: Process) -> None:
-    for one in ("I live in Leeds.", "Don't remember anything again. I like tea.", "I row."):
+    for one in ("I live in Leeds.", "Don't remember anything again. I like tea.", "I row.", "The weather is dull"):
         await bench.tell(process, one)
     await bench.worker(process).work_off()
     assert await bench.contents() == ["I live in Leeds."]
