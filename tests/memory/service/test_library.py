@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -253,6 +254,27 @@ async def test_flush_returns_when_all_that_was_said_is_learnt(parts: Parts, monk
     left = await parts.library.flush("ann")
     assert (left.pending, left.failed, len(polls)) == (0, 0, 2)
     assert [m.content for m in await everything(parts)] == ["my cat is Tom"]
+
+
+async def test_flush_waits_for_a_turn_that_comes_to_the_log_only_when_it_takes_writes_again(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coming: list[asyncio.Task[None]] = []
+    make_due_now = parts.turn_log.make_due_now
+
+    async def arrives() -> None:
+        await parts.library.append_turn(Scope("ann", session_id="s"), said("my cat is Tom", "nice"))
+        parts.now += 1
+
+    async def blocked(user_id: str, *, session_id: str = "") -> None:
+        await make_due_now(user_id, session_id=session_id)
+        if not coming:  # as in a filter, whose write waits for the same log
+            coming.append(asyncio.create_task(arrives()))
+
+    monkeypatch.setattr(parts.turn_log, "make_due_now", blocked)
+    polls = at_each_poll(parts, monkeypatch)
+    await parts.library.flush("ann")
+    assert polls[0].pending == 1
 
 
 async def test_flush_gives_up_in_the_end_and_soon_on_what_awaits_a_retry(
