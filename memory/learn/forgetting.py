@@ -17,7 +17,18 @@ from memory.language.restating import has_code_of, says_all
 from memory.learn.closeness import UNKNOWN, Closeness
 from memory.learn.forget_targets import MEANT_MIN, SIMILAR_MIN, UNKNOWN_LIKENESS, Known, odds_of
 from memory.learn.reading.units import own_messages
-from memory.model import Act, Claim, Memory, MemoryStatus, Relation, Turn, TurnStatus, is_single_valued, statement_key
+from memory.model import (
+    Act,
+    Claim,
+    Memory,
+    MemoryStatus,
+    Relation,
+    Trust,
+    Turn,
+    TurnStatus,
+    is_single_valued,
+    statement_key,
+)
 from memory.model.claims import ORDERS, STORED_ACTS
 from memory.model.days import without_days
 from memory.ports import OrderReach
@@ -30,6 +41,7 @@ SIMILAR_MAX = 20  # listed in a receipt
 OUTCOME_IDS_MAX = 100  # listed in a receipt; `count` has the total
 ASKING_ACTS = frozenset({Act.REMEMBER, *ORDERS})  # acts that ask something of memory itself
 NAMING = (OrderReach.TOPIC, OrderReach.WHOLE)
+FROM_NOW = (OrderReach.CONVERSATION, OrderReach.STOP)  # also what is said after it
 SURE_MIN = 0.7  # confidence at which a claim counts as certain
 
 
@@ -95,9 +107,9 @@ def _requests(claim: Claim, turn: Turn, reach: OrderReach) -> Iterator[ForgetReq
     is_alone = bool(said) and said[0].strip() == words.strip()
     is_order = claim.act is Act.FORGET or (is_alone and reach is OrderReach.PREVIOUS)
     request = ForgetRequest(claim, turn, message, start, reach)
-    if not is_order or reach is OrderReach.STOP:
+    if not is_order or reach in FROM_NOW:
         yield replace(request, reach=OrderReach.MESSAGE)
-    if is_order or reach is OrderReach.STOP or (is_alone and reach in NAMING):
+    if is_order or reach in FROM_NOW or (is_alone and reach in NAMING):
         yield request
 
 
@@ -124,8 +136,8 @@ def withheld_claims(
             of_turn = (claim for claim in claims if claim.evidence.turn_id == request.turn.id)
             of_message = {claim for claim in of_turn if _position(claim, request.turn)[0] == request.message}
             taken |= {one for one in of_message if _is_before(request, one, place) or not one.is_explicit}
-        elif request.reach is OrderReach.STOP:
-            taken |= {claim for claim in claims if not _is_before(request, claim, place)}
+        elif request.reach in FROM_NOW:
+            taken |= {claim for claim in claims if not (_is_before(request, claim, place) or claim.act is Act.REMEMBER)}
     return frozenset(taken)
 
 
@@ -144,7 +156,7 @@ def _without_words_of(gone: Collection[Claim], claim: Claim) -> Claim:
 
 def lasting(requests: Sequence[ForgetRequest]) -> list[ForgetRequest]:
     """The requests that also apply to earlier statements that are learnt later, for example from a dead letter."""
-    return [one for one in requests if one.reach in (*NAMING, OrderReach.EVERYTHING)]
+    return [one for one in requests if one.reach in (*NAMING, OrderReach.EVERYTHING, OrderReach.CONVERSATION)]
 
 
 def carried_out(requests: Sequence[ForgetRequest]) -> list[ForgetRequest]:
@@ -163,12 +175,15 @@ def forgotten_later(
         before = [place for place, one in enumerate(known) if _is_in_reach(request, one)]
         rows, is_whole = [known[place] for place in before], request.reach is OrderReach.WHOLE
         meant = odds_of(request.claim, rows, close, nearest=UNKNOWN_LIKENESS, is_whole=is_whole)
-        is_all = request.reach is OrderReach.EVERYTHING
+        is_all = not request.topic
         found |= {place for place, odds in zip(before, meant, strict=True) if is_all or odds >= MEANT_MIN}
     return frozenset(found)
 
 
 def _is_in_reach(request: ForgetRequest, known: Known) -> bool:
+    if request.reach is OrderReach.CONVERSATION:
+        is_asked_since = known.said_at > request.turn.at and _is_explicit(known)
+        return _is_of_conversation(request, known) and not is_asked_since
     project_id = known.project_id if isinstance(known, Memory) else known.scope.project_id
     return known.said_at <= request.turn.at and request.turn.scope.project_id in ("", project_id)
 
@@ -261,7 +276,7 @@ def _outcome(done: Sequence[tuple[ForgetRequest, ForgetMatches]]) -> dict[str, A
     ids = list(dict.fromkeys(memory_id for _, found in done for memory_id in found.gone))
     stayed = list(dict.fromkeys(one for _, found in done for one in found.similar if one not in ids))
     # A sentence of now was never stored, and what follows neither.
-    withholds = [one.sentence or one.reach is OrderReach.STOP for one, _ in done]
+    withholds = [one.sentence or one.reach in FROM_NOW for one, _ in done]
     acts = {Act.WITHHOLD if one else request.claim.act for one, (request, _) in zip(withholds, done, strict=True)}
     outcome: dict[str, Any] = {}
     if Act.FORGET in acts or ids:
@@ -299,11 +314,22 @@ def _means(request: ForgetRequest, known: Sequence[Known], turns: Sequence[Turn]
     if request.reach is OrderReach.PREVIOUS:
         previous = turn_meant(request, turns)
         return [previous is not None and _rests_on(one, previous.id) for one in known]
+    if request.reach is OrderReach.CONVERSATION:
+        return [_is_of_conversation(request, one) for one in known]
     return [request.reach is OrderReach.EVERYTHING] * len(known)
 
 
 def _odds(request: ForgetRequest, known: Sequence[Known], close: Closeness) -> list[float]:
     return odds_of(request.claim, known, close, is_whole=request.reach is OrderReach.WHOLE)
+
+
+def _is_of_conversation(request: ForgetRequest, known: Known) -> bool:
+    session_id = known.session_id if isinstance(known, Memory) else known.scope.session_id
+    return session_id == request.turn.scope.session_id
+
+
+def _is_explicit(known: Known) -> bool:
+    return known.trust is Trust.EXPLICIT if isinstance(known, Memory) else known.act is Act.REMEMBER
 
 
 def _rests_on(known: Known, turn_id: str) -> bool:

@@ -256,8 +256,9 @@ class WindowLearning:
         """What it means is in no summary, of whatever session, learnt or not. Of a mere kind of thing nobody can say
         which turns name it: only those that something quotes which is `kept` stay in summaries.
         """
-        where = Reach(request.turn.scope.project_id, request.turn.at)
-        if request.reach is OrderReach.EVERYTHING or forgetting.names_only_a_kind(request):
+        scope, is_here = request.turn.scope, request.reach is OrderReach.CONVERSATION
+        where = Reach(scope.project_id, request.turn.at, scope.session_id if is_here else "")
+        if is_here or request.reach is OrderReach.EVERYTHING or forgetting.names_only_a_kind(request):
             await self._exclusions.leave_out_until(user_id, where, spare=turns_quoted(kept) if request.topic else ())
         elif request.topic:
             says = forgetting.says_topic(request)

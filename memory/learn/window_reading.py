@@ -169,8 +169,8 @@ class WindowReading:
         return await closeness_of(topics, statements, vectors, self._readers.ready.relate)
 
     async def later_requests(self, lease: Lease) -> list[ForgetRequest]:
-        """The requests to forget that the user made after this window, as they were read then."""
-        orders = await self._turn_log.forget_requests_after(lease, limit=forgetting.LATER_REQUESTS_MAX)
+        """The user's requests to forget made after this window, or before it in its conversation, as they were read."""
+        orders = await self._turn_log.forget_requests_for(lease, limit=forgetting.LATER_REQUESTS_MAX)
         stored = [(order.turn, decode_claims(order.claims or None)) for order in orders]
         claims = [claim for _, found in stored for claim in found or ()]
         unread = [turn for turn, found in stored if found is None]  # marked by another release

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from memory.learn.closeness import Closeness
 from memory.learn.forgetting import (
+    FROM_NOW,
     ForgetRequest,
     names_only_a_kind,
     says_topic,
@@ -39,7 +40,7 @@ def withheld_turns(
 ) -> frozenset[str]:
     """Their ids. `turns`: context and window, in the order said. `claims`: all of the window's, also refused ones.
 
-    `requests`: made in these turns, also in those that were filled in; `later`: `lasting` ones, made since.
+    `requests`: made in these turns, also in those that were filled in; `later`: `lasting` ones of others.
     """
     if not (requests or later):
         return frozenset()
@@ -49,15 +50,18 @@ def withheld_turns(
     claimed = {claim.evidence.turn_id for claim in claims}
     place = {turn.id: index for index, turn in enumerate(turns)}
     for request in requests:
-        withheld |= {turn.id for turn in turns[place.get(request.turn.id, 0) :] if request.reach is OrderReach.STOP}
+        withheld |= {turn.id for turn in turns[place.get(request.turn.id, 0) :] if request.reach in FROM_NOW}
         withheld |= _meant(request, turns[: place.get(request.turn.id, 0)], claimed)
     for request in later:
-        withheld |= _meant(request, [turn for turn in turns if turn.at <= request.turn.at], claimed)
+        is_since = request.reach is OrderReach.CONVERSATION
+        withheld |= _meant(request, [turn for turn in turns if is_since or turn.at <= request.turn.at], claimed)
     return frozenset(withheld)
 
 
 def _meant(request: ForgetRequest, turns: Iterable[Turn], claimed: Collection[str]) -> set[str]:
-    """Of the turns before a request those that it means as a whole, or by their words."""
+    """Of the turns within reach of a request those that it means as a whole, or by their words."""
+    if request.reach is OrderReach.CONVERSATION:
+        return {turn.id for turn in turns if turn.scope.session_id == request.turn.scope.session_id}
     project_id = request.turn.scope.project_id
     of_project = [turn for turn in turns if project_id in ("", turn.scope.project_id)]
     if request.reach is OrderReach.EVERYTHING:

@@ -80,6 +80,7 @@ class OrderReach(StrEnum):
     PREVIOUS = "previous"  # what was said right before
     EVERYTHING = "everything"  # all that is known about the user
     LIMITED = "limited"  # nothing: only for a while, or with an exception
+    CONVERSATION = "conversation"  # all that was and will be said in the conversation in which it is said
     STOP = "stop"  # whatever is said from now on: in the window in which it is said
     MESSAGE = "message"  # the message that contains it; no reader says that
 

@@ -33,9 +33,11 @@ class SessionSummaries(Protocol):
         """These turns are never part of a summary again. Unknown ids are ignored. Durable on return."""
 
     async def leave_out_until(
-        self, user_id: str, *, project_id: str, until: float, spare: Collection[str] = ()
+        self, user_id: str, *, project_id: str, session_id: str = "", until: float, spare: Collection[str] = ()
     ) -> None:
-        """The same for all turns said by that time but `spare`, of exactly that project, or of all if it is empty."""
+        """The same for all turns said by that time but `spare`, of exactly that project and session, or of all if they
+        are empty.
+        """
 
     async def said(self, user_id: str, *, project_id: str, until: float, after: int, limit: int) -> list[SaidTurn]:
         """The turns that are, or may become, part of a summary: recorded after the position `after`, in their order.

@@ -262,14 +262,14 @@ class ConversationRecord(PartsOfTurns, Protocol):
         """
 
     async def mark_forget_requests(self, lease: Lease, claims: Mapping[str, bytes]) -> None:
-        """Mark turns of the window as requests to forget, for `forget_requests_after`.
+        """Mark turns of the window as requests to forget, for `forget_requests_for`.
 
         `claims`: the encoded claims by turn id, stored with the turn. Raises `Conflict`.
         """
 
-    async def forget_requests_after(self, lease: Lease, *, limit: int) -> list[ForgetRequestTurn]:
-        """The user's latest marked turns, in any session, opened after the window's first turn. If a turn of the window
-        was filled in, also those that were said after it and opened before it.
+    async def forget_requests_for(self, lease: Lease, *, limit: int) -> list[ForgetRequestTurn]:
+        """The user's latest marked turns, in any session, opened after the window's first turn; in its own session also
+        those before it. If a turn of the window was filled in, also those that were said after it and opened before it.
 
         Oldest first, without the window's own. The cost does not depend on the length of the record.
         """

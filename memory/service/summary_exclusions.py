@@ -23,10 +23,11 @@ WITHDRAWN_BATCH = 200  # summaries
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What was said by `until`, of exactly that project, or of all if it is empty."""
+    """What was said by `until`, of exactly that project and session, or of all if they are empty."""
 
     project_id: str = ""
     until: float = inf
+    session_id: str = ""
 
 
 class SummaryExclusions:
@@ -42,7 +43,10 @@ class SummaryExclusions:
 
     async def leave_out_until(self, user_id: str, reach: Reach, *, spare: Collection[str] = ()) -> None:
         """Everything within reach is forgotten, but for the turns `spare`."""
-        await self._summaries.leave_out_until(user_id, project_id=reach.project_id, until=reach.until, spare=spare)
+        project_id, session_id = reach.project_id, reach.session_id
+        await self._summaries.leave_out_until(
+            user_id, project_id=project_id, session_id=session_id, until=reach.until, spare=spare
+        )
 
     async def forget(self, user_id: str, memories: Sequence[Memory], *, between: Callable[[], Awaitable[None]]) -> None:
         """These memories are forgotten: the turns that they quote, or quoted, and all that say the same."""

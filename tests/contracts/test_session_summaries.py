@@ -282,6 +282,7 @@ async def test_everything_said_before_a_time_is_left_out_in_its_project(process:
     await summaries.leave_out_until("ann", project_id="atlas", until=START)  # said at START
     assert await summaries.of_session("ann", "s1") is None
     await summaries.leave_out_until("ann", project_id="", until=START - 1)
+    await summaries.leave_out_until("ann", project_id="", session_id="s1", until=START)
     await summaries.leave_out_until("ann", project_id="", until=START, spare=["t2"])
     assert await summaries.of_session("ann", "s2") == other
     await summaries.leave_out_until("ann", project_id="", until=START)

@@ -153,17 +153,22 @@ async def test_orders_are_found_by_what_was_opened_before_them_and_is_learnt_aft
     await log.retry_at(late, due_at=START + 50, reason="not yet")
     while (lease := await lease_at(log, START)) is not None:
         await log.mark_forget_requests(lease, {turn.id: b"read" for turn in lease.turns if turn.id != "plain"})
-        assert await log.forget_requests_after(lease, limit=9) == [], "its own are none"
+        assert await log.forget_requests_for(lease, limit=9) == [], "its own are none"
         await log.acknowledge(lease)
         with pytest.raises(Conflict):
             await log.mark_forget_requests(lease, {"plain": b""})
     again = await leased(log, START + 60)
-    (found,) = await log.forget_requests_after(again, limit=9)
+    (found,) = await log.forget_requests_for(again, limit=9)
     assert (found.turn.id, found.claims) == ("order", b"read")
-    assert await log.forget_requests_after(again, limit=0) == []
+    assert await log.forget_requests_for(again, limit=0) == []
     await log.acknowledge(again)
     await tell(log, "after")
-    assert await log.forget_requests_after(await leased(log), limit=9) == []
+    after = await leased(log)
+    assert await log.forget_requests_for(after, limit=9) == []
+    await log.acknowledge(after)
+    await tell(log, "of their conversation", session="s2")
+    (found,) = await log.forget_requests_for(await leased(log), limit=9)
+    assert found.turn.id == "order"
 
 
 async def test_too_long_a_queue_sheds_the_windows_that_promise_least(deployment: Deployment, log: TurnLog) -> None:

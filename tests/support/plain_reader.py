@@ -62,6 +62,7 @@ REACHES = {  # by what an order ends with
     "what i just said": OrderReach.PREVIOUS,
     "that": OrderReach.PREVIOUS,
     "remember anything again": OrderReach.STOP,
+    "store this conversation": OrderReach.CONVERSATION,
 }
 NEVER = PairVerdict(PairRelation.UNRELATED, 0.5)  # nothing is known of the two
 

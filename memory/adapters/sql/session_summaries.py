@@ -14,7 +14,7 @@ import numpy as np
 
 from memory.adapters.sql import turn_effects
 from memory.adapters.sql.database import OnDatabase, SqlDatabase, reads, writes
-from memory.adapters.sql.statements import Connection, listed, statements
+from memory.adapters.sql.statements import Connection, Value, listed, statements
 from memory.adapters.sql.turns_rows import fitting, messages_of, to_bytes, to_text, turn_of
 from memory.model import DueSession, Role, SaidTurn, SessionSummary, StoredSummary, Turn, Vector, WithdrawnSummary
 
@@ -65,11 +65,22 @@ class SqlSummaries(OnDatabase):
 
     @writes
     def leave_out_until(
-        self, connection: Connection, user_id: str, *, project_id: str, until: float, spare: Collection[str] = ()
+        self,
+        connection: Connection,
+        user_id: str,
+        *,
+        project_id: str,
+        session_id: str = "",
+        until: float,
+        spare: Collection[str] = (),
     ) -> None:
-        left_out = SQL.leave_out_turns_until.column(
-            connection, user_id=user_id, project_id=project_id, until=until, spare=listed(spare)
-        )
+        where: dict[str, Value] = {
+            "user_id": user_id,
+            "project_id": project_id,
+            "session_id": session_id,
+            "until": until,
+        }
+        left_out = SQL.leave_out_turns_until.column(connection, **where, spare=listed(spare))
         turn_effects.sessions_changed(connection, user_id, set(left_out))
 
     @reads

@@ -70,7 +70,7 @@ UPDATE summaries_due SET quiet_since = :now WHERE user_id = :user_id AND session
 -- name: leave_out_turns_until
 INSERT INTO turns_in_no_summary (turn_id, user_id, session_id)
 SELECT id, user_id, session_id FROM turns
-WHERE user_id = :user_id AND :project_id IN ('', project_id) AND said_at <= :until
+WHERE user_id = :user_id AND :project_id IN ('', project_id) AND :session_id IN ('', session_id) AND said_at <= :until
   AND id NOT IN (SELECT value FROM json_each(:spare))
 ON CONFLICT DO NOTHING RETURNING session_id;
 

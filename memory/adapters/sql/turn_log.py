@@ -172,7 +172,7 @@ class SqlTurnLog(DatedOnDatabase):
     context = reading(turns_upkeep.context)
     failed_turns = reading(turns_upkeep.failed_turns)
     mark_forget_requests = writing(turns_upkeep.mark_forget_requests)
-    forget_requests_after = reading(turns_upkeep.forget_requests_after)
+    forget_requests_for = reading(turns_upkeep.forget_requests_for)
     withdraw = writing(turns_upkeep.withdraw)
 
     @reads

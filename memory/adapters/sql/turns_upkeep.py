@@ -277,12 +277,15 @@ def mark_forget_requests(connection: Connection, lease: Lease, claims: Mapping[s
     SQL.set_order.many(connection, [{"encoded": encoded, "turn_id": turn_id} for turn_id, encoded in claims.items()])
 
 
-def forget_requests_after(connection: Connection, lease: Lease, *, limit: int) -> list[ForgetRequestTurn]:
-    """Recorded after the window began; also before it, if a turn of the window was filled in and said earlier."""
+def forget_requests_for(connection: Connection, lease: Lease, *, limit: int) -> list[ForgetRequestTurn]:
+    """Recorded after the window began; also before it in its session, or if a turn of it was filled in and said
+    earlier.
+    """
     filled_in = [turn.at for turn in lease.turns if turn.status is TurnStatus.FILLED_IN]
     rows = SQL.orders_after(
         connection,
         user_id=lease.user_id,
+        session_id=lease.session_id,
         window_id=lease.window_id,
         id=lease.turns[0].id,
         filled_in_at=min(filled_in, default=None),

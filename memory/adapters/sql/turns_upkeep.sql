@@ -143,7 +143,7 @@ SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, st
     receipt_id, order_claims
 FROM turns
 WHERE user_id = :user_id AND is_order AND (window_id IS NULL OR window_id != :window_id)
-  AND (seq > (SELECT seq FROM turns WHERE id = :id) OR said_at > :filled_in_at)
+  AND (session_id = :session_id OR seq > (SELECT seq FROM turns WHERE id = :id) OR said_at > :filled_in_at)
 ORDER BY seq DESC LIMIT :limit;
 
 -- name: learnt_before

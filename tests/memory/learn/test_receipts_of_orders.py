@@ -38,6 +38,7 @@ async def answered(bench: Bench, process: Process, said: str) -> dict[str, Any]:
         ("Remember that I row. Forget that.", {"withheld": True}, 3),
         ("I live in Leeds. Forget that.", {"count": 1, "withheld": True}, 2),
         ("Don't remember anything again.", {"withheld": True}, 3),
+        ("Do not store this conversation.", {"withheld": True}, 3),
         ("Is it late?", {}, 3),
     ],
 )
@@ -46,6 +47,17 @@ async def test_an_order(bench: Bench, process: Process, said: str, outcome: dict
     assert await answered(bench, process, said) == outcome
     assert len(await bench.contents()) == left
     assert "42" not in repr(await answered(bench, process, "Forget my locker number."))
+
+
+async def test_a_conversation_that_is_not_to_be_stored_leaves_nothing_of_before_or_after_in_it(
+    bench: Bench, process: Process
+) -> None:
+    await bench.learn(process, "I live in Leeds.")
+    await bench.learn(process, "I own a canoe.", session="s2")
+    assert await answered(bench, process, "I row. Do not store this conversation.") == {"count": 1, "withheld": True}
+    await bench.learn(process, "My locker number is 42.", "Remember that I like tea.", session="s2")
+    await bench.learn(process, "I play chess.", session="s3")
+    assert await bench.contents() == ["I live in Leeds.", "I play chess.", "Remember that I like tea."]
 
 
 async def test_that_as_the_very_first_words_means_nothing(bench: Bench, process: Process) -> None:

@@ -259,21 +259,22 @@ async def test_flush_returns_when_all_that_was_said_is_learnt(parts: Parts, monk
 async def test_flush_waits_for_a_turn_that_comes_to_the_log_only_when_it_takes_writes_again(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    coming: list[asyncio.Task[None]] = []
-    make_due_now = parts.turn_log.make_due_now
+    make_due_now, takes_writes = parts.turn_log.make_due_now, asyncio.Event()
 
-    async def arrives() -> None:
+    async def arrives() -> None:  # from a filter, whose write waits for the same log
+        await takes_writes.wait()
         await parts.library.append_turn(Scope("ann", session_id="s"), said("my cat is Tom", "nice"))
         parts.now += 1
 
     async def blocked(user_id: str, *, session_id: str = "") -> None:
         await make_due_now(user_id, session_id=session_id)
-        if not coming:  # as in a filter, whose write waits for the same log
-            coming.append(asyncio.create_task(arrives()))
+        takes_writes.set()
 
     monkeypatch.setattr(parts.turn_log, "make_due_now", blocked)
     polls = at_each_poll(parts, monkeypatch)
-    await parts.library.flush("ann")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(arrives())
+        await parts.library.flush("ann")
     assert polls[0].pending == 1
 
 
