@@ -1,7 +1,7 @@
 """Requests to forget, or not to store, something: how far each reaches, and what goes and stays because of it.
 
 `forget_targets` finds what a request means. What comes close is reported to the user and kept. A request concerns what
-was said before it, never after. Pure.
+was said before it, never after, unless it is about whatever is said, or about its conversation. Pure.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from memory.service.carried_words import without_carried_words
 from memory.service.erasure import without_sources
 
 FORGET_MEMORIES_MAX = 20_000  # examined for one request; more than anybody has
-LATER_REQUESTS_MAX = 200  # applied to a window that is learnt late; more than anybody makes
+LATER_REQUESTS_MAX = 200  # applied to a window, mostly one that is learnt late; more than anybody makes
 SIMILAR_MAX = 20  # listed in a receipt
 OUTCOME_IDS_MAX = 100  # listed in a receipt; `count` has the total
 ASKING_ACTS = frozenset({Act.REMEMBER, *ORDERS})  # acts that ask something of memory itself
@@ -107,7 +107,7 @@ def _requests(claim: Claim, turn: Turn, reach: OrderReach) -> Iterator[ForgetReq
     is_alone = bool(said) and said[0].strip() == words.strip()
     is_order = claim.act is Act.FORGET or (is_alone and reach is OrderReach.PREVIOUS)
     request = ForgetRequest(claim, turn, message, start, reach)
-    if not is_order or reach in FROM_NOW:
+    if reach is OrderReach.STOP or not (is_order or reach is OrderReach.CONVERSATION):
         yield replace(request, reach=OrderReach.MESSAGE)
     if is_order or reach in FROM_NOW or (is_alone and reach in NAMING):
         yield request
@@ -276,7 +276,7 @@ def _outcome(done: Sequence[tuple[ForgetRequest, ForgetMatches]]) -> dict[str, A
     ids = list(dict.fromkeys(memory_id for _, found in done for memory_id in found.gone))
     stayed = list(dict.fromkeys(one for _, found in done for one in found.similar if one not in ids))
     # A sentence of now was never stored, and what follows neither.
-    withholds = [one.sentence or one.reach in FROM_NOW for one, _ in done]
+    withholds = [one.sentence or one.reach in (OrderReach.MESSAGE, *FROM_NOW) for one, _ in done]
     acts = {Act.WITHHOLD if one else request.claim.act for one, (request, _) in zip(withholds, done, strict=True)}
     outcome: dict[str, Any] = {}
     if Act.FORGET in acts or ids:

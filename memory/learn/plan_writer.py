@@ -29,6 +29,7 @@ class PlanWriter:
     def __init__(
         self, *, turn_log: ConversationRecord, memories: MemoryBank, stores: RequestStores, telemetry: Telemetry
     ) -> None:
+        self._record = turn_log.messages
         self._store = memories.store
         self._embedded = embedded_by(memories.embedder)
         self._erasure = Erasure(memories=memories, turn_log=turn_log, stores=stores, clock=telemetry.clock)
@@ -47,6 +48,13 @@ class PlanWriter:
         if gone:
             self._metrics.facts.labels("forgotten").inc(len(gone))
         return gone
+
+    async def forget_conversation(self, user_id: str, session_id: str) -> Sequence[str]:
+        """What was learnt of its turns goes, but for what other conversations say too. Returns the ids of what went; to
+        repeat it is harmless.
+        """
+        turn_ids = await self._record.turn_ids(user_id, session_id)
+        return (await self._erasure.sources(user_id, turn_ids)).forgotten
 
     async def finish(self, user_id: str, plan: Plan, gone: Sequence[str]) -> None:
         """After the lock: drop notes that hold deleted memories, and add the outcomes to the receipts."""

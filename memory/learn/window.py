@@ -145,6 +145,9 @@ class WindowLearning:
     async def _plan_and_apply(self, lease: Lease, read: WindowClaims) -> Plan:
         texts = [*(one.text for one in read.claims), *map(embedded_text, read.raw)]  # before the lock: takes longest
         vectors = await self._embedded([*texts, *forgetting.topics_of(read.requests)])
+        withdrawn: Sequence[str] = ()
+        if any(one.reach is OrderReach.CONVERSATION for one in read.requests):
+            withdrawn = await self._plan_writer.forget_conversation(lease.user_id, lease.session_id)
         for round_ in range(VERDICT_ROUNDS_MAX):
             seen = await self._neighbours_and_verdicts(lease, read, vectors)
             async with self._locked(lease) as held:
@@ -153,7 +156,7 @@ class WindowLearning:
                     continue  # somebody wrote while the reader worked: ask again about the current memories
                 if await self._opt_outs.since(lease.user_id) is not None:
                     read = replace(read, claims=(), confirmations=(), raw=())  # what they ask to forget remains
-                planned, known = await self._planned(lease, held.lock, read, vectors, current)
+                planned, known = await self._planned(lease, held.lock, read, vectors, current, withdrawn)
                 await held.save(planned)
                 gone = await self._plan_writer.apply(lease.user_id, held.lock, planned, vectors | known)
             await self._plan_writer.finish(lease.user_id, planned, gone)
@@ -193,10 +196,18 @@ class WindowLearning:
         return replace(seen, near=near, of_pairs={})
 
     async def _planned(
-        self, lease: Lease, held: LedgerWrite, read: WindowClaims, vectors: Mapping[str, Vector], seen: _Seen
+        self,
+        lease: Lease,
+        held: LedgerWrite,
+        read: WindowClaims,
+        vectors: Mapping[str, Vector],
+        seen: _Seen,
+        withdrawn: Sequence[str],
     ) -> tuple[Plan, dict[str, Vector]]:
-        """The plan, from the stored memories, under the lock; and the vectors found in the process."""
-        forgotten = await self._forgotten(lease, held, read, vectors)
+        """The plan, from the stored memories, under the lock; and the vectors found in the process. `withdrawn`: ids of
+        memories that are gone with their conversation.
+        """
+        forgotten = await self._forgotten(lease, held, read, vectors, withdrawn)
         gone = {memory_id for found in forgotten.values() for memory_id in (*found.gone, *found.raw)}
         near = without_meant(seen.near, read.forgets)
         lost = by_turn(await self._store.memories(lease.user_id, list(gone)) if gone else ())
@@ -219,7 +230,12 @@ class WindowLearning:
         return Plan(changes, tuple(gone), outcomes, inputs, raw), {one.memory.content: one.vector for one in left}
 
     async def _forgotten(
-        self, lease: Lease, held: LedgerWrite, read: WindowClaims, vectors: Mapping[str, Vector]
+        self,
+        lease: Lease,
+        held: LedgerWrite,
+        read: WindowClaims,
+        vectors: Mapping[str, Vector],
+        withdrawn: Sequence[str],
     ) -> dict[int, ForgetMatches]:
         """Matching and similar memories by index of the request. Withdraws earlier turns that are not learnt yet."""
         found: dict[int, ForgetMatches] = {}
@@ -227,6 +243,10 @@ class WindowLearning:
         stored: dict[str, Sequence[Record]] = {}  # by project; nothing is written between two requests of a window
         for index, request in enumerate(read.requests):
             project_id = request.turn.scope.project_id
+            if request.reach is OrderReach.CONVERSATION:
+                await self._exclusions.leave_out_until(lease.user_id, Reach(session_id=lease.session_id))
+                found[index] = ForgetMatches(withdrawn)
+                continue
             if request.reach is OrderReach.EVERYTHING:
                 earlier, own = request.turn.at, [turn.id for turn in lease.turns]
                 await self._turn_log.withdraw(lease.user_id, project_id=project_id, opened_before=earlier, spare=own)
@@ -256,9 +276,8 @@ class WindowLearning:
         """What it means is in no summary, of whatever session, learnt or not. Of a mere kind of thing nobody can say
         which turns name it: only those that something quotes which is `kept` stay in summaries.
         """
-        scope, is_here = request.turn.scope, request.reach is OrderReach.CONVERSATION
-        where = Reach(scope.project_id, request.turn.at, scope.session_id if is_here else "")
-        if is_here or request.reach is OrderReach.EVERYTHING or forgetting.names_only_a_kind(request):
+        where = Reach(request.turn.scope.project_id, request.turn.at)
+        if request.reach is OrderReach.EVERYTHING or forgetting.names_only_a_kind(request):
             await self._exclusions.leave_out_until(user_id, where, spare=turns_quoted(kept) if request.topic else ())
         elif request.topic:
             says = forgetting.says_topic(request)

@@ -131,7 +131,8 @@ class WindowReading:
         orders = [claim for claim in verdict.orders if claim not in framed]
         said = forgetting.requests_of(orders, turns, await self._reaches(orders), said=claims)
         requests = forgetting.carried_out(said)
-        if lasting := forgetting.lasting(requests):
+        of_here = [one for one in said if one in requests or one.reach is OrderReach.CONVERSATION]
+        if lasting := forgetting.lasting(of_here):
             await self._turn_log.mark_forget_requests(lease, _by_turn(lasting))
         later = await self.later_requests(lease)
         close = await self.closeness([*said, *later], [claim.text for claim in claims])
@@ -139,6 +140,9 @@ class WindowReading:
         kept = list(map(dated, forgetting.without_words_of(taken, [claim for claim in own if claim not in taken])))
         self._metrics.facts_dropped.labels("withheld").inc(len(own) - len(kept))
         confirmations = [*confirmations_of(claims, [*before, *during]), *_answered(kept, [*context, *turns])]
+        private = {one.turn.scope.session_id for one in (*said, *later) if one.reach is OrderReach.CONVERSATION}
+        if lease.session_id in private:
+            confirmations = []
         withheld = await asyncio.to_thread(withheld_turns, [*context, *turns], claims, said, later, close)
         await self._exclusions.leave_out(lease.user_id, withheld | refused_turns(verdict.dropped))
         raw = await asyncio.to_thread(self._raw, claims, turns, withheld) if self._words_of else ()
@@ -177,7 +181,12 @@ class WindowReading:
         claims += await self._readers.ready.read(unread, context=()) if unread else []
         made = gate.without_repetitions(claims)
         found = forgetting.requests_of(made, [order.turn for order in orders], await self._reaches(made))
-        return forgetting.lasting(found)
+        before = {order.turn.id for order in orders if not order.is_since}
+        return [
+            one
+            for one in forgetting.lasting(found)
+            if one.turn.id not in before or one.reach is OrderReach.CONVERSATION
+        ]
 
     async def _reaches(self, claims: Sequence[Claim]) -> dict[str, OrderReach]:
         texts = list(dict.fromkeys(claim.text for claim in claims if claim.act in ORDERS))

@@ -83,10 +83,13 @@ class FreshTurn:
 
 @dataclass(frozen=True, slots=True)
 class ForgetRequestTurn:
-    """A turn with a request to forget. `claims`: the encoded claims of the request; b"" if they were not stored."""
+    """A turn with a request to forget. `claims`: the encoded claims of the request; b"" if they were not stored.
+    `is_since`: made after what a window says; otherwise before it, in its session.
+    """
 
     turn: Turn
     claims: bytes = b""
+    is_since: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +274,7 @@ class ConversationRecord(PartsOfTurns, Protocol):
         """The user's latest marked turns, in any session, opened after the window's first turn; in its own session also
         those before it. If a turn of the window was filled in, also those that were said after it and opened before it.
 
-        Oldest first, without the window's own. The cost does not depend on the length of the record.
+        Without the window's own. The cost does not depend on the length of the record.
         """
 
     async def withdraw(

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from filter_stack import EDGE_SECRET, NOTE, FilterStack, running_stack
+from filter_stack import EDGE_SECRET, NOTE, READY_SECONDS, FilterStack, running_stack
 from upstream import Received, RecordingUpstream, running_upstream
 
 from extproc import large_bodies
@@ -325,6 +325,7 @@ async def test_many_chats_at_once_lose_no_turn(upstream: RecordingUpstream) -> N
         turns = await stack.turns("jo", until=60)
         assert sorted(t.messages[0].content for t in turns) == sorted(f"I own {n} books." for n in range(60))
         assert {turn.status for turn in turns} == {TurnStatus.CLOSED}
-        while stack.count("memproxy_turns_total", status="closed") < 60:  # counted a moment after they are written
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(READY_SECONDS):
+            while stack.count("memproxy_turns_total", status="closed") < 60:  # counted a moment after they are written
+                await asyncio.sleep(0.01)
         assert stack.count("memproxy_turns_total", status="closed") == 60

@@ -291,4 +291,4 @@ def forget_requests_for(connection: Connection, lease: Lease, *, limit: int) -> 
         filled_in_at=min(filled_in, default=None),
         limit=limit,
     ).fetchall()
-    return [ForgetRequestTurn(turn_of(row[:-1]), row[-1] or b"") for row in reversed(rows)]
+    return [ForgetRequestTurn(turn_of(tuple(row)), claims or b"", bool(is_since)) for *row, claims, is_since in rows]

@@ -140,11 +140,11 @@ UPDATE turns SET is_order = TRUE, order_claims = :encoded WHERE id = :turn_id;
 
 -- name: orders_after
 SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, utc_offset, model, trace_id,
-    receipt_id, order_claims
+    receipt_id, order_claims, (seq > (SELECT seq FROM turns WHERE id = :id) OR said_at > :filled_in_at) AS is_since
 FROM turns
 WHERE user_id = :user_id AND is_order AND (window_id IS NULL OR window_id != :window_id)
   AND (session_id = :session_id OR seq > (SELECT seq FROM turns WHERE id = :id) OR said_at > :filled_in_at)
-ORDER BY seq DESC LIMIT :limit;
+ORDER BY session_id = :session_id DESC, seq DESC LIMIT :limit;
 
 -- name: learnt_before
 SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, utc_offset, model, trace_id,

@@ -53,7 +53,7 @@ async def test_a_conversation_that_is_not_to_be_stored_leaves_nothing_of_before_
     bench: Bench, process: Process
 ) -> None:
     await bench.learn(process, "I live in Leeds.")
-    await bench.learn(process, "I own a canoe.", session="s2")
+    await bench.learn(process, "I own a canoe.", "I live in Leeds.", session="s2")
     assert await answered(bench, process, "I row. Do not store this conversation.") == {"count": 1, "withheld": True}
     await bench.learn(process, "My locker number is 42.", "Remember that I like tea.", session="s2")
     await bench.learn(process, "I play chess.", session="s3")

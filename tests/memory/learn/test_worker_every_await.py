@@ -52,7 +52,8 @@ OF_TWO_LINES = "Noted.\nThank you."  # kept as one passage; "that's right" confi
 HALF_DONE = "My boat is called Nereid. I take the bus to work."
 OVERTAKEN, UNTOUCHED = "My tent is orange.", "My guitar is red."
 OF_HER_SISTER = "Please forget the guitar of my sister."  # no memory, but a turn with its words, for no summary then
-USERS = ("ann", "bob", "carl", "dora", "eve", "frank", "gina", "hugo", "iris", "jack", "kim", "lena")
+USERS = ("ann", "bob", "carl", "dora", "eve", "frank", "gina", "hugo", "iris", "jack", "kim", "lena", "mona")
+IN_BOTH, PRIVATE = "My loft is dry.", "Do not store this conversation."
 FORGET_ALL = "Forget everything you know about me."
 SETTINGS = WorkerSettings(
     compares_arms=True,
@@ -108,6 +109,8 @@ async def prepare(bench: Bench) -> None:
             await bench.tell(process, BUDGET, user=user)
         await bench.tell(process, "My kite is red.", user="jack")
         await bench.tell(process, "My lamp is green.", user="kim")
+        for session, said in (("s1", f"My kettle is red. {IN_BOTH}"), ("s2", IN_BOTH)):
+            await bench.tell(process, said, user="mona", session=session)
         await bench.worker(process, model=Model(DAY_BEFORE), settings=SETTINGS).work_off()
         await bench.tell(process, "My fridge is full.", user="frank", session="s0")
         await bench.tell(process, "Please forget that my piano is black.", user="kim")
@@ -137,6 +140,7 @@ async def prepare(bench: Bench) -> None:
         await bench.tell(process, FORGET_ALL, user="gina")
         await bench.tell(process, "Forget what I just said.", user="jack")
         await bench.tell(process, "My car is blue.", user="dora")
+        await bench.tell(process, PRIVATE, user="mona")
         process.receipts.keep(await _receipt_of_a_note(bench))
         await bench.correct(FORGOTTEN, REWORDED)
         await bench.tell(process, "My boat is called Nereid.", session="s4", receipt_id="r-3")
@@ -268,6 +272,7 @@ async def test_the_quiet_run_is_what_it_is_meant_to_be(tmp_path: Path) -> None:
             (CAT, "superseded"),
             (f"{CAT} {NEW_CAT}", "active"),
             ("My lamp is green.", "active"),
+            (IN_BOTH, "active"),
             (NEW_DENTIST, "active"),
             (NEW_HOME, "active"),
             (NEW_LOCKER, "active"),

@@ -267,8 +267,10 @@ async def test_flush_waits_for_a_turn_that_comes_to_the_log_only_when_it_takes_w
         parts.now += 1
 
     async def blocked(user_id: str, *, session_id: str = "") -> None:
-        await make_due_now(user_id, session_id=session_id)
+        if not takes_writes.is_set():
+            await asyncio.sleep(0.02)  # longer than the pause for replies
         takes_writes.set()
+        await make_due_now(user_id, session_id=session_id)
 
     monkeypatch.setattr(parts.turn_log, "make_due_now", blocked)
     polls = at_each_poll(parts, monkeypatch)
