@@ -138,6 +138,10 @@ class Collections:
             await self._ensure_index(collection)
             await self._client.load_collection(collection, timeout=LIBRARY_SECONDS)
 
+    async def is_loaded(self, collection: str) -> bool:
+        state = await self._client.get_load_state(collection, timeout=LIBRARY_SECONDS)
+        return str(state.get("state")) == "Loaded"
+
     async def drop(self, collection: str) -> None:
         await self._client.drop_collection(collection, timeout=LIBRARY_SECONDS)
 
@@ -201,17 +205,12 @@ class Collections:
                     raise
         if not await self._has_usable_schema(collection):
             return  # it is only read, by `memproxy migrate`
-        await self._ensure_partitions(collection)
+        if not self._can.is_lite:
+            known = set(await self._client.list_partitions(collection, timeout=LIBRARY_SECONDS))
+            for name in milvus_schema.ALL_PARTITIONS:  # a process that was killed may have made some
+                if name not in known:
+                    await self._client.create_partition(collection, name, timeout=LIBRARY_SECONDS)
         await self._ensure_index(collection, rows=rows)
-
-    async def _ensure_partitions(self, collection: str) -> None:
-        """Also those that a process did not make any more because it was killed; in the order of their names."""
-        if self._can.is_lite:
-            return
-        known = set(await self._client.list_partitions(collection, timeout=LIBRARY_SECONDS))
-        for name in milvus_schema.ALL_PARTITIONS:
-            if name not in known:
-                await self._client.create_partition(collection, name, timeout=LIBRARY_SECONDS)
 
     async def _ensure_index(self, collection: str, *, rows: int = 0) -> None:
         if row_codec.VECTOR_FIELD in await self._client.list_indexes(collection):

@@ -121,8 +121,10 @@ class MilvusConnection:
         except TimeoutError:
             self._lost(name, f"no answer to {name} within {seconds:g} s", is_certain=False, began_at=began_at)
         except self._errors() as error:
-            reason = REFUSED if _is_refused(error) else f"{type(error).__name__} in {name}, code {_code(error)}"
-            self._lost(name, reason, is_certain=_is_connection(error), began_at=began_at)
+            code = _code(error)
+            reason = REFUSED if _is_refused(error) else f"{type(error).__name__} in {name}, code {code}"
+            is_refusal = isinstance(code, int) and code != CODE_NOT_CONNECTED  # of the call, by a server that is there
+            self._lost(name, reason, is_certain=not is_refusal, began_at=began_at)
         self._breaker.succeeded()
         return result
 
@@ -184,7 +186,12 @@ class MilvusConnection:
                 server_pem_path=access.certificate_authority,
             )
             stack.push_async_callback(client.close)
-            await _check_database(client, access.database)
+            known = await client.list_databases(timeout=CONNECT_SECONDS) if access.database else []
+            if access.database not in ("", *known):  # for which the library would ask again and again
+                raise BadSetting(
+                    f"the Milvus server has no database {access.database!r}: create it, or correct "
+                    "memory.milvus.database"
+                )
             can = capabilities_of(await client.get_server_version(timeout=CONNECT_SECONDS))
             collections = Collections(client, library, name=self._address.collection, can=can)
             collection = await self._opening(collections)
@@ -220,15 +227,6 @@ class OpensConnection:
         await self._connection.aclose()
 
 
-async def _check_database(client: Client, database: str) -> None:
-    """Raise `BadSetting` if there is none of that name, for which the library would ask again and again."""
-    known = await client.list_databases(timeout=CONNECT_SECONDS) if database else []
-    if database not in ("", *known):
-        raise BadSetting(
-            f"the Milvus server has no database {database!r}: create it, or correct memory.milvus.database"
-        )
-
-
 def _is_refused(error: BaseException) -> bool:
     """Whether a token was missing or wrong. When connecting, the library hides the status in the cause."""
     codes = (_code(error), _code(error.__cause__ or error), _code(error.__context__ or error))
@@ -239,12 +237,6 @@ def _code(error: BaseException) -> object:
     """A number if Milvus answered, otherwise a gRPC status."""
     code = getattr(error, "code", None)
     return code() if callable(code) else code
-
-
-def _is_connection(error: BaseException) -> bool:
-    """Whether the server did not answer, as opposed to refusing the call."""
-    code = _code(error)
-    return not isinstance(code, int) or code == CODE_NOT_CONNECTED
 
 
 LOOK_SECONDS = 20.0  # for the doctor, who changes nothing

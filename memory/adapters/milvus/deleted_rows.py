@@ -89,8 +89,7 @@ async def _names(link: Link) -> list[str]:
 
 async def _readable(link: Link, *, name: str) -> _Readable | None:
     """None if it is not loaded, so that no row of it can be read."""
-    state = await link.client.get_load_state(name, timeout=LIBRARY_SECONDS)
-    if str(state.get("state")) != "Loaded":
+    if not await link.collections.is_loaded(name):
         return None
     described = await link.collections.described(name)
     await link.collections.count(name)  # so that all that was written before is in the pages

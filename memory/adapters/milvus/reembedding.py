@@ -92,7 +92,10 @@ class MilvusReembedding(OpensConnection):
         ]
 
         async def write(link: Link) -> None:
-            for partition, rows in _by_partition(link, written).items():
+            by_partition: dict[str | None, list[row_codec.Row]] = {}
+            for row in written:
+                by_partition.setdefault(link.partition(row["user_id"]), []).append(row)
+            for partition, rows in by_partition.items():
                 await link.client.upsert(self._target, rows, partition_name=partition, timeout=LIBRARY_SECONDS)
 
         await self._patiently("apply", write)
@@ -182,10 +185,3 @@ async def _delete(link: Link, *, collection: str, ids: Sequence[str]) -> None:
 
 def _live(link: Link) -> str:
     return link.collection
-
-
-def _by_partition(link: Link, rows: Sequence[row_codec.Row]) -> dict[str | None, list[row_codec.Row]]:
-    found: dict[str | None, list[row_codec.Row]] = {}
-    for row in rows:
-        found.setdefault(link.partition(row["user_id"]), []).append(row)
-    return found

@@ -310,8 +310,7 @@ class MilvusStore(OpensConnection):
         return [one for one in await _in_pieces(held, found) if one is not None]
 
     async def _load_state(self, link: Link) -> bool:
-        state = await link.client.get_load_state(link.collection, timeout=LIBRARY_SECONDS)
-        return str(state.get("state")) == "Loaded"
+        return await link.collections.is_loaded(link.collection)
 
     async def _call(self, name: str, work: Callable[[Link], Awaitable[Result]], *, seconds: float) -> Result:
         """An unsuitable collection counts as unavailable for callers in a request."""

@@ -104,7 +104,8 @@ class OnnxStatementEncoder:
     def relate(self, pairs: Sequence[tuple[str, str]]) -> Vector:
         if not pairs:
             return np.zeros((0, 3), dtype=np.float32)
-        return np.stack([self._related(older, newer) for older, newer in pairs])
+        sides = (self._heads["sides"].raw(self.sides(older, newer)) for older, newer in pairs)
+        return np.stack([self._heads["pair"](np.maximum(one, 0.0)) for one in sides])
 
     def pooled(self, texts: Sequence[str], before: str) -> Floats:
         """What each unit of a message is judged by, shape `(len(texts), 2 * width)`. Training sees it as well."""
@@ -119,10 +120,6 @@ class OnnxStatementEncoder:
         """What a pair is judged by: `sides_of` its hidden states, shape `(5 * width,)`. Training sees it as well."""
         window = pair_window(older, newer, encode=self._encode, special=self._special)
         return sides_of(self.hidden(window), window.segments)
-
-    def _related(self, older: str, newer: str) -> Floats:
-        sides = self._heads["sides"].raw(self.sides(older, newer))
-        return self._heads["pair"](np.maximum(sides, 0.0))
 
     def hidden(self, window: TokenWindow) -> Floats:
         """Shape `(tokens, width)`."""

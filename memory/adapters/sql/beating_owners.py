@@ -14,12 +14,11 @@ import threading
 import time
 from collections.abc import Collection, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 
 import psycopg
 import structlog
 
-from memory.adapters.sql.postgres_pool import PostgresConnection, PostgresPool, translating
+from memory.adapters.sql.postgres_pool import PostgresPool, translating
 from memory.adapters.sql.statements import Connection, statements
 from memory.errors import Unavailable
 
@@ -31,41 +30,27 @@ LATE_SECONDS = 3.0  # between two of our own beats: others may have been cut off
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(slots=True)
-class _Watched:
-    """The number of another owner, and since when it has been seen."""
-
-    beat: int
-    since: float
-
-
 class Watch:
     """What one process has seen of the others' numbers. Pure: `at` are seconds of any one clock."""
 
     def __init__(self) -> None:
-        self._owners: dict[str, _Watched] = {}
+        self.owners: dict[str, tuple[int, float]] = {}  # the number of each, and since when it has been seen
         self._looked_at = float("-inf")
 
     def look(self, beats: Sequence[tuple[str, int]], *, at: float) -> None:
         """The numbers as they are at that time."""
         is_late = at - self._looked_at > LATE_SECONDS
         self._looked_at = at
-        before, self._owners = self._owners, {}
+        before = {} if is_late else self.owners
+        self.owners = {}
         for name, beat in beats:
             known = before.get(name)
-            if known is None or known.beat != beat or is_late:
-                known = _Watched(beat, at)
-            self._owners[name] = known
+            self.owners[name] = known if known is not None and known[0] == beat else (beat, at)
 
     def is_still(self, name: str, *, at: float) -> bool:
         """Whether it has stood still for long, and we would know if it had not."""
-        watched = self._owners.get(name)
-        if watched is None or at - self._looked_at > LATE_SECONDS:
-            return False
-        return at - watched.since >= DEAD_SECONDS
-
-    def names(self) -> list[str]:
-        return list(self._owners)
+        _, since = self.owners.get(name, (0, at))
+        return at - self._looked_at <= LATE_SECONDS and at - since >= DEAD_SECONDS
 
 
 class BeatingOwners:
@@ -101,12 +86,10 @@ class BeatingOwners:
     def is_dead(self, connection: Connection, owner: str) -> bool:
         if owner == self.name:
             return False
-        if not SQL.owner.exists(connection, name=owner):
-            return True
-        return self._watch.is_still(owner, at=time.monotonic())
+        return not SQL.owner.exists(connection, name=owner) or self._watch.is_still(owner, at=time.monotonic())
 
     def find_dead(self, connection: Connection, suspects: Collection[str]) -> list[str]:
-        return [owner for owner in sorted({*suspects, *self._watch.names()}) if self.is_dead(connection, owner)]
+        return [owner for owner in sorted({*suspects, *self._watch.owners}) if self.is_dead(connection, owner)]
 
     def forget(self, dead_owners: Collection[str]) -> None:
         with translating(), self._pool.connection() as connection:
@@ -137,17 +120,10 @@ class BeatingOwners:
 def living_owners(pool: PostgresPool) -> int:
     """How many owners live now, seen from outside: their numbers grow while this looks. Closes the pool."""
     with closing(pool), translating(), pool.connection() as connection:
-        if not _are_there_owners(connection):
-            return 0
-        before = dict(SQL.beats(connection).fetchall())
+        (table,) = connection.raw.execute("SELECT to_regclass('owners')").fetchone() or (None,)  # none if it is empty
+        before = {} if table is None else dict(SQL.beats(connection).fetchall())
         if not before:
             return 0
         time.sleep(LATE_SECONDS)
         after = SQL.beats(connection).fetchall()
     return sum(before.get(name) != beat for name, beat in after)
-
-
-def _are_there_owners(connection: PostgresConnection) -> bool:
-    """Whether the table is there: an empty database has none."""
-    row = connection.raw.execute("SELECT to_regclass('owners')").fetchone()
-    return row is not None and row[0] is not None

@@ -53,14 +53,17 @@ class BranchPosition:
 
 
 def position_of(connection: Connection, turn: Turn, sent: SentConversation) -> BranchPosition:
-    session_id = _session_of(turn, sent)
+    session_id, user_id = _session_of(turn, sent), turn.scope.user_id
     if sent.continues:
-        return BranchPosition(_node(connection, turn, sent.continues, session_id))
+        parent = SQL.position_of_turn.one(
+            connection, lambda row: BranchNode(*row), turn_id=sent.continues, user_id=user_id, session_id=session_id
+        )
+        return BranchPosition(parent)
     count = unknown(connection, turn, sent)
     missing = sent.earlier[len(sent.earlier) - count :]
     if count < len(sent.earlier):
         last = sent.earlier[len(sent.earlier) - count - 1]
-        nodes = _nodes(connection, turn.scope.user_id, last.key, session_id)
+        nodes = _nodes(connection, user_id, last.key, session_id)
         return _with_rewritten(connection, _continued(connection, nodes, last.answer), missing)
     replaced = _replaced(connection, turn, sent, session_id) if not sent.earlier else None
     return BranchPosition(None, missing, replaced)
@@ -114,12 +117,6 @@ def _nodes(connection: Connection, user_id: str, key: str, session_id: str) -> l
         connection, user_id=user_id, key=key, session_id=session_id, candidates_max=CANDIDATES_MAX
     ).fetchall()
     return [BranchNode(*row) for row in reversed(rows)]
-
-
-def _node(connection: Connection, turn: Turn, turn_id: str, session_id: str) -> BranchNode | None:
-    return SQL.position_of_turn.one(
-        connection, lambda row: BranchNode(*row), turn_id=turn_id, user_id=turn.scope.user_id, session_id=session_id
-    )
 
 
 def _continued(connection: Connection, nodes: Sequence[BranchNode], answer: str) -> BranchNode | None:
@@ -221,7 +218,7 @@ def _abandon(connection: Connection, user_id: str, turn_ids: Sequence[str]) -> N
     take_out(connection, user_id, [row[:5] for row in rows if row[2] in ("open", "ready", "window")], stage="abandoned")
     SQL.abandon_learnt.many(connection, [{"seq": row[0]} for row in rows if row[2] == "learnt"])
     turn_effects.sessions_changed(connection, user_id, {row[1] for row in rows if row[2] == "learnt"})
-    _mark(connection, turn_ids, is_abandoned=True)
+    SQL.mark_abandoned(connection, is_abandoned=True, turn_ids=listed(turn_ids))
     SQL.unsettle_abandoned.many(
         connection, [{"reached": row[2], "turn_id": row[5]} for row in rows if row[2] in ("window", "learnt")]
     )
@@ -229,7 +226,7 @@ def _abandon(connection: Connection, user_id: str, turn_ids: Sequence[str]) -> N
 
 def _resume(connection: Connection, user_id: str, turn_ids: Sequence[str], *, now: float) -> None:
     rows = SQL.abandoned_turns(connection, turn_ids=listed(turn_ids), user_id=user_id).fetchall()
-    _mark(connection, turn_ids, is_abandoned=False)
+    SQL.mark_abandoned(connection, is_abandoned=False, turn_ids=listed(turn_ids))
     turn_effects.sessions_changed(connection, user_id, {session_id for _, session_id, *_ in rows})
     for seq, session_id, status, reached, turn_id in rows:
         # where it was when it was abandoned, or where it would be by now
@@ -241,21 +238,14 @@ def _resume(connection: Connection, user_id: str, turn_ids: Sequence[str], *, no
             make_ready(connection, seq, user_id, session_id, now)
 
 
-def _mark(connection: Connection, turn_ids: Collection[str], *, is_abandoned: bool) -> None:
-    SQL.mark_abandoned(connection, is_abandoned=is_abandoned, turn_ids=listed(turn_ids))
-
-
 def next_shift(connection: Connection, *, without: Collection[str] = ()) -> str | None:
     return SQL.unsettled_user.value(connection, str, without=listed(sorted(without)))
 
 
 def shift_of(connection: Connection, user_id: str) -> BranchShift:
     rows = SQL.unsettled_turns(connection, user_id=user_id, shift_turns_max=SHIFT_TURNS_MAX).fetchall()
-    turns = [(BranchTurn(*row[:3]), row[3]) for row in rows]
-    return BranchShift(
-        tuple(turn for turn, is_abandoned in turns if is_abandoned),
-        tuple(turn for turn, is_abandoned in turns if not is_abandoned),
-    )
+    abandoned = tuple(BranchTurn(*row[:3]) for row in rows if row[3])
+    return BranchShift(abandoned, tuple(BranchTurn(*row[:3]) for row in rows if not row[3]))
 
 
 def settle(connection: Connection, user_id: str, shift: BranchShift) -> None:

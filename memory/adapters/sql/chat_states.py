@@ -70,8 +70,10 @@ class SqlChatStates:
     async def forget_withdrawn(self) -> None:
         """Each at two looks, since a state may be on its way during the first. Raises `Unavailable`."""
         now, (before, latest) = self.clock(), self._seen
-        job = partial(_withdrawn_since, at=now - NOTE_DROP_SECONDS)
-        found = {(digest or user_hash(user_id), at) for user_id, digest, at in await self.database.read_now(job)}
+        rows: list[tuple[str, str, float]] = await self.database.read_now(
+            lambda connection: SQL.withdrawn_since(connection, at=now - NOTE_DROP_SECONDS).fetchall()
+        )
+        found = {(digest or user_hash(user_id), at) for user_id, digest, at in rows}
         users = {user for user, _ in found - before}
         for key in list(self._known):
             if key[0] in users or now - self._looked_at > UNSEEN_SECONDS_MAX:
@@ -116,7 +118,3 @@ class SqlChatStates:
             {key: without_written(profile, written) for key, profile in profiles.items()},
             None if placement is None else Placement(placement),
         )
-
-
-def _withdrawn_since(connection: Connection, *, at: float) -> list[tuple[str, str, float]]:
-    return SQL.withdrawn_since(connection, at=at).fetchall()

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from memory.adapters.sql import branch_positions, known_exchanges, recording_times
 from memory.adapters.sql.branch_positions import BranchNode, BranchPosition, insert_node, is_left_out, position_of
-from memory.adapters.sql.database import DatedOnDatabase, reading, reads, writing
+from memory.adapters.sql.database import DatedOnDatabase, reading, reads, writes, writing
 from memory.adapters.sql.erased_users import opted_out_at, was_erased_since
 from memory.adapters.sql.statements import Connection, statements, user_hash
 from memory.adapters.sql.turns_queue import insert_turn
@@ -56,8 +56,9 @@ class Backfill:
         unknown = [one for one in sent if one.is_recordable and not is_known(connection, user_id, one)]
         said_from = self._said_from(connection, position.parent, len(unknown)) if unknown else None
         for exchange in sent:
+            above = last if last is not None and last.is_seen else None
             turn = self._imported(connection, exchange)
-            is_imported = turn is not None
+            is_seen = above is not None or turn is not None
             if turn is None and exchange in unknown:
                 if said_from is None:
                     known_exchanges.leave_out(connection, user_id, exchange)
@@ -65,14 +66,15 @@ class Backfill:
                 turn = _filled_in(
                     self.turn,
                     exchange,
-                    tree_id=last.tree_id if last is not None and last.is_seen else "",
+                    tree_id="" if above is None else above.tree_id,
                     number=unknown.index(exchange),
                     count=len(unknown),
                     said_from=said_from,
                 )
                 insert_turn(connection, turn, now=self.now, owner="")
             if turn is not None:
-                last = self._placed(connection, turn, exchange, last, is_imported=is_imported)
+                tree_id = turn.id if above is None else above.tree_id
+                last = insert_node(connection, turn, exchange.key, tree_id, above, is_seen=is_seen)
         return last
 
     def _said_from(self, connection: Connection, parent: BranchNode | None, count: int) -> float | None:
@@ -84,35 +86,19 @@ class Backfill:
             return max(ended_at, recording_times.gap_after(connection, ended_at) or ended_at)
         if SQL.erased_conversations.exists(connection, user_hash=user_hash(self.turn.scope.user_id)):
             return None
-        needed, after_loss = (seconds_to_begin(count, is_loss=is_loss) for is_loss in (False, True))
-        since = self.now - RETURN_SECONDS_MAX
-        return recording_times.gap_with_room(connection, since=since, seconds=needed, after_loss=after_loss)
+        return recording_times.gap_with_room(
+            connection,
+            since=self.now - RETURN_SECONDS_MAX,
+            seconds=max(GAP_SECONDS_MIN, count * EXCHANGE_SECONDS_MIN),
+            after_loss=(count - 1) * EXCHANGE_SECONDS_MIN,  # the turn that was lost may have been the first
+        )
 
     def _imported(self, connection: Connection, exchange: SentExchange) -> Turn | None:
         """A turn of a given session that says this and has no position: history that was imported before."""
         if not self.is_session_given:
             return None
         turn_id = known_exchanges.without_position(connection, self.turn.scope, exchange)
-        if not turn_id:
-            return None
-        return SQL.turn_by_id.one(connection, turn_of, turn_id=turn_id)
-
-    def _placed(
-        self, connection: Connection, turn: Turn, exchange: SentExchange, last: BranchNode | None, *, is_imported: bool
-    ) -> BranchNode:
-        above = last if last is not None and last.is_seen else None
-        tree_id = above.tree_id if above is not None else turn.id
-        return insert_node(connection, turn, exchange.key, tree_id, above, is_seen=above is not None or is_imported)
-
-
-def seconds_to_begin(exchanges: int, *, is_loss: bool) -> float:
-    """How long a gap has to be, so that a conversation may have begun in it with so many exchanges.
-
-    `is_loss`: a turn was lost when it began, which may have been the first of them.
-    """
-    if is_loss:
-        return (exchanges - 1) * EXCHANGE_SECONDS_MIN
-    return max(GAP_SECONDS_MIN, exchanges * EXCHANGE_SECONDS_MIN)
+        return SQL.turn_by_id.one(connection, turn_of, turn_id=turn_id) if turn_id else None
 
 
 def _filled_in(
@@ -148,12 +134,7 @@ def leave_out(connection: Connection, user_id: str, exchange: SentExchange) -> N
     turn_id = "\x1f".join(("x", user_id, exchange.key))  # not the id of a turn
     kept = SQL.insert_left_out(connection, turn_id=turn_id, user_id=user_id, key=exchange.key)
     if kept.fetchone()[0] % known_exchanges.PRUNED_EVERY == 0:
-        _prune(connection, user_id)
-
-
-def _prune(connection: Connection, user_id: str) -> None:
-    """Drop the user's oldest positions past the limit."""
-    SQL.delete_beyond_limit(connection, user_id=user_id, positions_max=POSITIONS_MAX)
+        SQL.delete_beyond_limit(connection, user_id=user_id, positions_max=POSITIONS_MAX)
 
 
 class SqlConversationTrees(DatedOnDatabase):
@@ -175,8 +156,39 @@ class SqlConversationTrees(DatedOnDatabase):
     async def _opened(self, turn: Turn, sent: SentConversation, *, fills_in: bool) -> str | None:
         if turn.status is not TurnStatus.OPENED:
             raise BadInput(f"only a turn of status opened can be opened; this one is {turn.status.value}")
-        opening = _Opening(turn, sent, self._clock(), self._database.owners.name, fills_in)
-        return await self._database.write(opening.run)
+        return await self._placed(turn, sent, now=self._clock(), fills_in=fills_in)
+
+    @writes
+    def _placed(
+        self, connection: Connection, turn: Turn, sent: SentConversation, *, now: float, fills_in: bool
+    ) -> str | None:
+        user_id = turn.scope.user_id
+        known = SQL.session_of_turn(connection, id=turn.id).fetchone()
+        if known is not None:
+            return str(known[0])
+        if opted_out_at(connection, user_id) is not None:
+            leave_out(connection, user_id, SentExchange(sent.keys[-1], turn.messages, ""))
+            return ""
+        if was_erased_since(connection, user_id, turn.at):
+            return ""
+        position = position_of(connection, turn, sent)
+        if position.missing and not fills_in:
+            return None
+        is_extension = position.parent is None or branch_positions.is_extension(connection, position.parent)
+        continued = position.parent or position.replaced
+        if not sent.is_session_given and continued is not None and continued.is_seen:
+            turn = replace(turn, scope=replace(turn.scope, session_id=continued.session_id))
+        last = Backfill(turn, sent.is_session_given, now).run(connection, position)
+        above = last if last is not None and last.is_seen else None  # a beginning that was never observed is no parent
+        insert_turn(connection, turn, now=now, owner=self._database.owners.name)
+        tree_id = above.tree_id if above else position.replaced.tree_id if position.replaced else turn.id
+        node = insert_node(connection, turn, sent.keys[-1], tree_id, above, is_seen=True)
+        if position.replaced is not None or not is_extension:
+            beside = branch_positions.under_way(connection, turn, above.turn_id, sent.keys) if above else []
+            branch_positions.make_active(connection, turn, tree_id, now=now, beside=beside)
+        if node.position % known_exchanges.PRUNED_EVERY == 0:
+            SQL.delete_beyond_limit(connection, user_id=user_id, positions_max=POSITIONS_MAX)
+        return turn.scope.session_id
 
     leave_out = writing(leave_out)
     next_shift = reading(branch_positions.next_shift)
@@ -184,64 +196,3 @@ class SqlConversationTrees(DatedOnDatabase):
     settle = writing(branch_positions.settle)
     erase = writing(known_exchanges.erase)
     _unknown = reading(branch_positions.unknown)
-
-
-@dataclass(frozen=True, slots=True)
-class _Opening:
-    """Opens one turn at its position."""
-
-    turn: Turn
-    sent: SentConversation
-    now: float
-    owner: str
-    fills_in: bool
-
-    def run(self, connection: Connection) -> str | None:
-        user_id = self.turn.scope.user_id
-        known = SQL.session_of_turn(connection, id=self.turn.id).fetchone()
-        if known is not None:
-            return str(known[0])
-        if opted_out_at(connection, user_id) is not None:
-            exchange = SentExchange(self.sent.keys[-1], self.turn.messages, "")
-            leave_out(connection, user_id, exchange)
-            return ""
-        if was_erased_since(connection, user_id, self.turn.at):
-            return ""
-        position = position_of(connection, self.turn, self.sent)
-        if position.missing and not self.fills_in:
-            return None
-        parent = position.parent
-        is_extension = parent is None or branch_positions.is_extension(connection, parent)
-        turn = replace(self.turn, scope=replace(self.turn.scope, session_id=self._session_id(position)))
-        last = Backfill(turn, self.sent.is_session_given, self.now).run(connection, position)
-        above = last if last is not None and last.is_seen else None  # a beginning that was never observed is no parent
-        insert_turn(connection, turn, now=self.now, owner=self.owner)
-        at = self._placed(connection, turn, position, above, is_extension=is_extension)
-        if at % known_exchanges.PRUNED_EVERY == 0:
-            _prune(connection, user_id)
-        return turn.scope.session_id
-
-    def _placed(
-        self,
-        connection: Connection,
-        turn: Turn,
-        position: BranchPosition,
-        above: BranchNode | None,
-        *,
-        is_extension: bool,
-    ) -> int:
-        """Its position, after what it abandons and resumes."""
-        tree_id = above.tree_id if above else position.replaced.tree_id if position.replaced else turn.id
-        node = insert_node(connection, turn, self.sent.keys[-1], tree_id, above, is_seen=True)
-        if position.replaced is not None or not is_extension:
-            beside = (
-                [] if above is None else branch_positions.under_way(connection, turn, above.turn_id, self.sent.keys)
-            )
-            branch_positions.make_active(connection, turn, tree_id, now=self.now, beside=beside)
-        return node.position
-
-    def _session_id(self, position: BranchPosition) -> str:
-        if self.sent.is_session_given:
-            return self.turn.scope.session_id
-        continued = position.parent or position.replaced
-        return continued.session_id if continued is not None and continued.is_seen else self.turn.scope.session_id

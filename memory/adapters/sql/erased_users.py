@@ -60,7 +60,9 @@ def advance_erase_epoch(connection: Connection, user_id: str, token: str, *, now
     revision = SQL.held_revision.value(connection, int, user_id=user_id, token=token)
     if revision is None:
         return False
-    _erase_record(connection, user_id)
+    while recorded_messages.erase(connection, user_id, "", before=math.inf, limit=TURNS_PER_DELETION):
+        continue  # what was recorded since the erasure of the record began: it was asked for before this epoch ended
+    known_exchanges.erase(connection, user_id)
     SQL.put_epoch(connection, user_hash=user_hash(user_id), now=now, revision=revision + 2 + revision % 2)
     SQL.delete_receipts(connection, user_id=user_id, now=now)
     SQL.delete_links(connection, user_id=user_id, now=now)
@@ -68,13 +70,6 @@ def advance_erase_epoch(connection: Connection, user_id: str, token: str, *, now
     for table in BOOKKEEPING:
         getattr(SQL, f"delete_from_{table}")(connection, user_id=user_id)
     return True
-
-
-def _erase_record(connection: Connection, user_id: str) -> None:
-    """Delete what was recorded since the erasure of the record began: it was asked for before this epoch ended."""
-    while recorded_messages.erase(connection, user_id, "", before=math.inf, limit=TURNS_PER_DELETION):
-        continue
-    known_exchanges.erase(connection, user_id)
 
 
 class SqlOptOuts(OnDatabase):

@@ -22,7 +22,6 @@ from memory.ports.erasures import ERASURES_PER_USER_MAX
 SQL = statements("erasures")
 
 PENDING_MAX = 500
-SUBJECT_SEPARATOR = "."  # between the digests of a user and of an erased part
 _LAST = "\U0010ffff"  # after every digest of a part
 _COUNTS = msgspec.json.Decoder(dict[str, int])
 
@@ -63,7 +62,7 @@ class SqlErasures(OnDatabase):
 
 
 def _subject(user_id: str, part: str) -> str:
-    return f"{user_hash(user_id)}{SUBJECT_SEPARATOR}{user_hash(part)}" if part else user_hash(user_id)
+    return f"{user_hash(user_id)}.{user_hash(part)}" if part else user_hash(user_id)
 
 
 def _record(row: tuple[str, float, float, bytes, float | None]) -> ErasureRecord:

@@ -43,13 +43,6 @@ class Entry(Generic[Result]):
     failure: BaseException | None = None
     over: Callable[[], None] | None = None  # called in the writer's thread when the job is done
 
-    def outcome(self) -> Result:
-        if self.failure is not None:
-            raise self.failure
-        if not self.results:
-            raise Unavailable("turn_log", "the transaction was abandoned")
-        return self.results[0]
-
 
 Batch: TypeAlias = Sequence[Entry[object]]
 
@@ -80,7 +73,11 @@ class JobWriter:
         self._waiting.append(entry)  # type: ignore[arg-type]  # the queue never looks into a result
         self._start_within(0.0)
         await bounded(done)
-        return entry.outcome()
+        if entry.failure is not None:
+            raise entry.failure
+        if not entry.results:
+            raise Unavailable("turn_log", "the transaction was abandoned")
+        return entry.results[0]
 
     def post(self, job: Job[object], within: float, then: Callable[[], None] | None) -> None:
         if len(self._waiting) >= WAITING_JOBS_MAX:

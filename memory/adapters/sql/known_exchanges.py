@@ -61,13 +61,10 @@ def is_known(connection: Connection, user_id: str, exchange: SentExchange) -> bo
     return matching >= min(exchange.occurrence, LOOKS_MAX)
 
 
-def without_position(connection: Connection, scope: Scope, exchange: SentExchange) -> str:
-    """The latest turn of that session with these words that has no position in a conversation; "" if there is none."""
+def without_position(connection: Connection, scope: Scope, exchange: SentExchange) -> str | None:
+    """The latest turn of that session with these words that has no position in a conversation."""
     digest, user_id = _digest(connection, words_of(exchange.said)), scope.user_id
-    found = SQL.turn_without_position.value(
-        connection, str, digest=digest, user_id=user_id, session_id=scope.session_id
-    )
-    return found or ""
+    return SQL.turn_without_position.value(connection, str, digest=digest, user_id=user_id, session_id=scope.session_id)
 
 
 def _has_answer(connection: Connection, row: Sequence[object], answer: str) -> bool:

@@ -237,8 +237,8 @@ def _let_go(connection: Connection, *, user_id: str, token: str, touched: Collec
         become_stale(connection, user_id)
     if touched is None:
         erased_users.forget_unknown(connection, user_id)
-        return True
-    _note_changes(connection, user_id, touched)
+    else:
+        _note_changes(connection, user_id, touched)
     return True
 
 

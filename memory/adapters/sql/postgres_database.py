@@ -38,7 +38,6 @@ from memory.adapters.sql.postgres_pool import (
     translated,
     translating,
 )
-from memory.adapters.sql.statements import Connection
 from memory.errors import BadSetting, Unavailable
 
 OLDEST_VERSION = 140000  # PostgreSQL 14, in numbers as the server says them
@@ -49,7 +48,6 @@ POOLER = (
     "database_url: this is a pooler that shares connections between transactions, or drops their options (PgBouncer): "
     "name the PostgreSQL server itself; memproxy keeps its own connections, at most ten a process"
 )
-_SETTINGS = "SELECT current_setting('search_path'), current_setting('statement_timeout')"  # of `postgres_pool`
 
 
 def prepare_tables(address: PostgresAddress, *, migrates: bool = False) -> int:
@@ -58,7 +56,21 @@ def prepare_tables(address: PostgresAddress, *, migrates: bool = False) -> int:
     `migrates`: also lead older tables here. Raises `BadSetting` for a database that cannot be used, `Unavailable`.
     """
     with _session(address) as connection:
-        return _prepared(connection, migrates=migrates)
+        version = _usable(connection, migrates=migrates)
+        if version == VERSION:
+            return version
+        connection.execute("SET LOCAL statement_timeout = 0")  # large tables take their time
+        connection.execute("SET LOCAL lock_timeout = 0")
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_KEY,))
+        connection.execute(f"SET LOCAL lock_timeout = '{TABLE_LOCK_SECONDS_MAX}s'")
+        version = _usable(connection, migrates=migrates)  # another process may have been at it
+        if not version:
+            _create(connection)
+        elif version < VERSION:
+            for statement in steps_from(version):
+                connection.execute(postgres_schema(statement))
+            connection.execute("UPDATE schema_version SET version = %s", (VERSION,))
+        return version
 
 
 def version_of_tables(address: PostgresAddress) -> int:
@@ -100,28 +112,9 @@ def check_server(connection: psycopg.Connection[Any]) -> None:
             f"database_url: the database has the encoding {encoding}: "
             "create one with ENCODING 'UTF8' TEMPLATE template0"
         )
-    if connection.execute(_SETTINGS).fetchone() != (SCHEMA, f"{STATEMENT_SECONDS_MAX:.0f}s"):
+    settings = "SELECT current_setting('search_path'), current_setting('statement_timeout')"  # of `postgres_pool`
+    if connection.execute(settings).fetchone() != (SCHEMA, f"{STATEMENT_SECONDS_MAX:.0f}s"):
         raise BadSetting(POOLER)
-
-
-def _prepared(connection: psycopg.Connection[Any], *, migrates: bool) -> int:
-    version = _usable(connection, migrates=migrates)
-    if version == VERSION:
-        return version
-    connection.execute("SET LOCAL statement_timeout = 0")  # large tables take their time
-    connection.execute("SET LOCAL lock_timeout = 0")
-    connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_KEY,))
-    connection.execute(f"SET LOCAL lock_timeout = '{TABLE_LOCK_SECONDS_MAX}s'")
-    version = _usable(connection, migrates=migrates)  # another process may have been at it
-    if version == VERSION:
-        return version
-    if version:
-        for statement in steps_from(version):
-            connection.execute(postgres_schema(statement))
-        connection.execute("UPDATE schema_version SET version = %s", (VERSION,))
-    else:
-        _create(connection)
-    return version
 
 
 def _usable(connection: psycopg.Connection[Any], *, migrates: bool) -> int:
@@ -221,28 +214,27 @@ class PostgresDatabase(SqlDatabase):
         self._pool.close()
 
     async def read(self, job: Job[Result]) -> Result:
-        return await self._submit(self._read, job)
+        return await self._submit(lambda connection: _in_transaction(connection, READING, job))
 
     async def read_now(self, job: Job[Result]) -> Result:
         """Without a transaction around it."""
-        return await self._submit(self._without_a_change, job)
+        return await self._submit(job)
 
     async def server_time(self) -> float:
-        def now(connection: Connection) -> float:
-            assert isinstance(connection, PostgresConnection)  # what this runner gives
+        def now(connection: PostgresConnection) -> float:
             row = connection.raw.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
             assert row is not None, "a SELECT without FROM gives one row"
             return float(row[0])
 
-        return await self._submit(self._without_a_change, now)
+        return await self._submit(now)
 
-    async def _submit(self, run: Callable[[Job[Result]], Result], job: Job[Result]) -> Result:
+    async def _submit(self, job: Callable[[PostgresConnection], Result]) -> Result:
         if self._readers is None:
             raise Unavailable("turn_log", "it is closed")
         if self._reading >= WAITING_READS_MAX:
             raise Unavailable("turn_log", f"more than {WAITING_READS_MAX} reads are waiting")
         self._reading += 1
-        future = self._readers.submit(run, job)
+        future = self._readers.submit(self._without_a_change, job)
         try:
             return await bounded(future)
         finally:
@@ -251,10 +243,8 @@ class PostgresDatabase(SqlDatabase):
 
     def _commit(self, batch: Batch) -> None:
         """All in one transaction; each in its own if one of them raises, or they keep meeting those of others."""
-        if len(batch) > 1:
-            is_done = self._commit_together(batch)
-            if is_done:
-                return
+        if len(batch) > 1 and self._commit_together(batch):
+            return
         for entry in batch:
             try:
                 entry.results.append(self._written(entry.job, tries=TRIES_MAX))
@@ -288,9 +278,6 @@ class PostgresDatabase(SqlDatabase):
                         raise
                     time.sleep(random.uniform(0, PAUSE_SECONDS_MAX) * min(1.0, attempt / 4))  # noqa: S311  # no secret
         raise AssertionError("the last try returned or raised")
-
-    def _read(self, job: Job[Result]) -> Result:
-        return self._without_a_change(lambda connection: _in_transaction(connection, READING, job))
 
     def _without_a_change(self, job: Callable[[PostgresConnection], Result]) -> Result:
         """Once more where the connection was one that the server had closed meanwhile."""

@@ -67,24 +67,22 @@ class PostgresAddress:
     certificate_authority: str = ""
 
     def conninfo(self, *, options: str = _OPTIONS) -> str:
-        words: dict[str, Any] = {
-            "options": options,
-            "connect_timeout": CONNECT_SECONDS_MAX,
-            "target_session_attrs": "read-write",
-            "application_name": "memproxy",
-            "client_encoding": "UTF8",
-            "keepalives_idle": 5,
-            "keepalives_interval": 2,
-            "keepalives_count": 3,
-            "tcp_user_timeout": 10_000,
-        }
-        if self.username:
-            words["user"] = self.username
-        if self.password:
-            words["password"] = self.password
-        if self.certificate_authority:
-            words |= {"sslmode": "verify-full", "sslrootcert": self.certificate_authority}
-        return make_conninfo(self.url, **words)
+        return make_conninfo(  # which leaves out what is None
+            self.url,
+            options=options,
+            connect_timeout=CONNECT_SECONDS_MAX,
+            target_session_attrs="read-write",
+            application_name="memproxy",
+            client_encoding="UTF8",
+            keepalives_idle=5,
+            keepalives_interval=2,
+            keepalives_count=3,
+            tcp_user_timeout=10_000,
+            user=self.username or None,
+            password=self.password or None,
+            sslmode="verify-full" if self.certificate_authority else None,
+            sslrootcert=self.certificate_authority or None,
+        )
 
 
 class PostgresConnection:

@@ -54,7 +54,7 @@ class SqlProfiles(OnDatabase):
         stored = _all_of(connection, user_id)
         for project_id in stored.keys() | lines.keys():
             before = stored.get(project_id, Profile(user_id, project_id))
-            _store(connection, before, pinned=before.pinned, lines=tuple(lines.get(project_id, ())), now=now)
+            _store(connection, before, replace(before, lines=tuple(lines.get(project_id, ()))), now=now)
         _set_built(connection, user_id)
         return True
 
@@ -70,13 +70,14 @@ class SqlProfiles(OnDatabase):
         now: float,
     ) -> None:
         before = _all_of(connection, user_id).get(project_id, Profile(user_id, project_id))
-        pinned = before.pinned if pinned is None else tuple(pinned)
-        _store(connection, before, pinned=pinned, lines=before.lines, now=now, is_enabled=is_enabled)
+        after = before if pinned is None else replace(before, pinned=tuple(pinned))
+        after = after if is_enabled is None else replace(after, is_enabled=is_enabled)
+        _store(connection, before, after, now=now)
 
     @writes
     def drop(self, connection: Connection, user_id: str, memory_ids: Collection[str], *, now: float) -> None:
         for before in _all_of(connection, user_id).values():
-            _store(connection, before, pinned=before.pinned, lines=without_written(before, memory_ids).lines, now=now)
+            _store(connection, before, without_written(before, memory_ids), now=now)
 
     @writes
     def erase(self, connection: Connection, user_id: str, project_id: str = "") -> None:
@@ -120,27 +121,18 @@ def become_stale(connection: Connection, user_id: str) -> None:
     SQL.queue_user(connection, user_id=user_id)
 
 
-def _store(
-    connection: Connection,
-    before: Profile,
-    *,
-    pinned: tuple[ProfileLine, ...],
-    lines: tuple[ProfileLine, ...],
-    now: float,
-    is_enabled: bool | None = None,
-) -> None:
+def _store(connection: Connection, before: Profile, after: Profile, *, now: float) -> None:
     """Write what differs. A profile that has become empty keeps its row, so that no version comes twice."""
-    enabled = before.is_enabled if is_enabled is None else is_enabled
-    if (pinned, lines, enabled) == (before.pinned, before.lines, before.is_enabled):
+    if after == before:
         return
-    is_changed = (pinned, lines) != (before.pinned, before.lines)
+    is_changed = (after.pinned, after.lines) != (before.pinned, before.lines)
     SQL.put_profile(
         connection,
         user_id=before.user_id,
         project_id=before.project_id,
         version=before.version + is_changed,
-        pinned=msgspec.json.encode(pinned),
-        lines=msgspec.json.encode(lines),
-        enabled=enabled,
+        pinned=msgspec.json.encode(after.pinned),
+        lines=msgspec.json.encode(after.lines),
+        enabled=after.is_enabled,
         now=now,
     )

@@ -81,12 +81,11 @@ class SqlProjects(OnDatabase):
 
     @reads
     def invitations(self, connection: Connection, key: str) -> list[Invitation]:
-        return [_invitation(*row) for row in SQL.invitations_to_project(connection, key=key)]
+        return list(map(_invitation, SQL.invitations_to_project(connection, key=key)))
 
     @reads
     def invited(self, connection: Connection, user_id: str, *, by: str = "", limit: int) -> list[Invitation]:
-        rows = SQL.invitations_of_user(connection, user=user_id, by=by, limit=limit)
-        return [_invitation(*row) for row in rows]
+        return list(map(_invitation, SQL.invitations_of_user(connection, user=user_id, by=by, limit=limit)))
 
     @writes
     def accept(self, connection: Connection, invitation: Invitation, *, at: float) -> None:
@@ -165,7 +164,7 @@ def _project(key: str, space: str, project_id: str, created_at: float) -> Shared
     return SharedProject(key, "" if space == key else space, project_id, created_at)
 
 
-def _invitation(*row: Any) -> Invitation:  # noqa: ANN401 - of any column
+def _invitation(row: Sequence[Any]) -> Invitation:
     *project, user_id, role, invited_by, invited_at = row
     return Invitation(_project(*project), user_id, ProjectRole(role), invited_by, invited_at)
 

@@ -81,14 +81,20 @@ class SqlReceipts(DatedOnDatabase):
     def page(
         self, connection: Connection, user_id: str, *, memory_id: str = "", limit: int, cursor: str = ""
     ) -> Page[Receipt]:
-        def read(before: int) -> list[tuple[int, bytes]]:
-            return SQL.receipts_of_user(
-                connection, user_id=user_id, before=before, expired=self._expired, limit=READ_AT_ONCE
-            ).fetchall()
-
         quoted = msgspec.json.encode(memory_id)  # tells cheaply that a body does not name it
-        bodies = (one for one in _read_on(read, _before(cursor)) if not memory_id or quoted in one[1])
-        return _page(bodies, limit, lambda receipt: not memory_id or _held(receipt, memory_id))
+
+        def bodies(before: int) -> Iterator[tuple[int, bytes]]:
+            """Until there are no more, or nobody asks for more."""
+            while rows := SQL.receipts_of_user(
+                connection, user_id=user_id, before=before, expired=self._expired, limit=READ_AT_ONCE
+            ).fetchall():
+                yield from (row for row in rows if not memory_id or quoted in row[1])
+                before = rows[-1][0]
+
+        def is_wanted(receipt: Receipt) -> bool:
+            return not memory_id or any(memory_id in note.memory_ids for note in receipt.notes)
+
+        return _page(bodies(_before(cursor)), limit, is_wanted)
 
     @reads
     def page_of_all(self, connection: Connection, *, limit: int, cursor: str = "") -> Page[Receipt]:
@@ -130,7 +136,9 @@ class SqlReceipts(DatedOnDatabase):
         )
         if is_erased or was_erased_since(connection, receipt.user_id, receipt.at):
             return
-        body = msgspec.json.encode(_without_secrets(receipt, self._redact))
+        redact, said = self._redact, receipt.signals
+        signals = {name: redact(value) if isinstance(value, str) else value for name, value in said.items()}
+        body = msgspec.json.encode(replace(receipt, query=redact(receipt.query), signals=signals))
         position, ordinal = SQL.last_positions(connection, user_id=receipt.user_id).fetchone()
         position, ordinal = (position or 0) + len(body), (ordinal or 0) + 1
         SQL.insert_receipt(
@@ -147,11 +155,6 @@ class SqlReceipts(DatedOnDatabase):
         SQL.delete_expired(connection, expired=expired, expired_at_once=EXPIRED_AT_ONCE)
 
 
-def _without_secrets(receipt: Receipt, redact: Callable[[str], str]) -> Receipt:
-    signals = {name: redact(value) if isinstance(value, str) else value for name, value in receipt.signals.items()}
-    return replace(receipt, query=redact(receipt.query), signals=signals)
-
-
 def _project_mark(project_id: str) -> str:
     """Names a project whose receipts were erased: by a digest, since the name has gone with them. It is no id."""
     return f" project/{hashlib.sha256(project_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
@@ -166,18 +169,6 @@ def _before(cursor: str) -> int:
     return int(cursor)
 
 
-def _held(receipt: Receipt, memory_id: str) -> bool:
-    """Whether a note of the request held that memory."""
-    return any(memory_id in note.memory_ids for note in receipt.notes)
-
-
-def _read_on(read: Callable[[int], list[tuple[int, bytes]]], before: int) -> Iterator[tuple[int, bytes]]:
-    """Until there are no more, or nobody asks for more."""
-    while rows := read(before):
-        yield from rows
-        before = rows[-1][0]
-
-
 def _page(rows: Iterable[tuple[int, bytes]], limit: int, is_wanted: Callable[[Receipt], bool]) -> Page[Receipt]:
     decoded = ((number, _RECEIPT.decode(body)) for number, body in rows)
     found = list(itertools.islice(((number, one) for number, one in decoded if is_wanted(one)), limit + 1))
@@ -186,7 +177,6 @@ def _page(rows: Iterable[tuple[int, bytes]], limit: int, is_wanted: Callable[[Re
 
 
 PAGE_TURNS = 500
-SESSION_BYTES = 12
 
 
 class SqlHoldoutRecord(OnDatabase):
@@ -213,7 +203,7 @@ def _compared(user_id: str, session_id: str, said_at: float, answer: str, receip
     said, signs = receipt.signals, receipt.outcome
     session = f"{user_id}\x1f{session_id}".encode()
     return ComparedTurn(
-        session=hashlib.blake2b(session, digest_size=SESSION_BYTES).hexdigest(),
+        session=hashlib.blake2b(session, digest_size=12).hexdigest(),
         at=said_at,
         arm=Arm(said[ARM]) if said.get(ARM) in tuple(Arm) else None,
         note_tokens=int(said.get(NOTE_TOKENS, 0)),

@@ -64,15 +64,12 @@ class SqlRecordCopies(DatedOnDatabase):
 def _add_turn(connection: Connection, copy: TurnCopy, user_id: str, now: float) -> bool:
     ids = (copy.turn.id, copied_turn_id(user_id, copy.turn.id))
     turn = replace(copy.turn, id=ids[1], scope=replace(copy.turn.scope, user_id=user_id), receipt_id="")
-    if own_turns(connection, user_id, ids):
+    recorded = (known_exchanges.was_recorded(connection, replace(turn, id=one)) for one in ids)
+    if own_turns(connection, user_id, ids) or any(recorded):
         return False
-    if any(known_exchanges.was_recorded(connection, replace(turn, id=one)) for one in ids):
-        return False
-    if copy.learning is Learning.DUE and turn.status in TAUGHT:
-        insert_turn(connection, turn, now=now, owner="")
-    else:
-        stage = "learnt" if copy.learning is Learning.LEARNT else "nothing"
-        insert_turn(connection, turn, now=now, owner="", stage=stage)
+    is_due = copy.learning is Learning.DUE and turn.status in TAUGHT
+    stage = "ready" if is_due else "learnt" if copy.learning is Learning.LEARNT else "nothing"
+    insert_turn(connection, turn, now=now, owner="", stage=stage)
     if not copy.in_summaries:
         SQL.insert_left_out(connection, id=turn.id, user_id=turn.scope.user_id, session_id=turn.scope.session_id)
     return True

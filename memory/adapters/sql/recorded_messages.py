@@ -179,19 +179,14 @@ def _rewrite(connection: Connection, turn_id: str, ordinal: int, rewrite: Callab
     if ordinal == ANSWER_ORDINAL:
         SQL.set_answer(connection, text=to_bytes(rewrite(to_text(answer))), turn_id=turn_id)
     else:
-        SQL.set_messages(connection, written=_with_rewritten(messages, ordinal, rewrite), turn_id=turn_id)
+        said = list(messages_of(messages))
+        content = rewrite(said[ordinal].content)
+        said[ordinal] = replace(said[ordinal], role=said[ordinal].role if content else REMOVED, content=content)
+        SQL.set_messages(connection, written=messages_to_bytes(said), turn_id=turn_id)
         if stage != turn_effects.NOTHING_TO_LEARN:
             turn_effects.words_removed(connection, user_id, [turn_id])
     if finished_at is not None:
         turn_effects.sessions_changed(connection, user_id, {session_id})
-
-
-def _with_rewritten(stored: bytes, ordinal: int, rewrite: Callable[[str], str]) -> bytes:
-    """The messages of a turn (`turns_rows`), one of them rewritten; without a text it loses its role as well."""
-    said = list(messages_of(stored))
-    content = rewrite(said[ordinal].content)
-    said[ordinal] = replace(said[ordinal], role=said[ordinal].role if content else REMOVED, content=content)
-    return messages_to_bytes(said)
 
 
 def _is_unlearnt(connection: Connection, turn_id: str) -> bool:
@@ -267,12 +262,11 @@ class SqlRecordedMessages(DatedOnDatabase):
         return await _in_batches(older, partial(self._delete_messages, user_id, only_learnt=True))
 
     async def compress(self, trimming: Trimming, *, characters_max: int) -> int:
-        def shorten(text: str) -> str:
-            return shortened(text, characters_max=characters_max)
+        def is_long_output(message: RecordedMessage) -> bool:
+            is_output = message.direction is MessageDirection.OUTPUT or message.source.type is PartyType.TOOL
+            return is_output and len(message.content) > characters_max
 
-        older = await self._older(
-            trimming, lambda message: _is_output(message) and len(message.content) > characters_max
-        )
+        older, shorten = await self._older(trimming, is_long_output), partial(shortened, characters_max=characters_max)
         return await _in_batches(older, partial(self._rewrite_outputs, trimming.user_id, rewrite=shorten))
 
     @writes
@@ -298,7 +292,3 @@ class SqlRecordedMessages(DatedOnDatabase):
 async def _in_batches(ids: Sequence[str], change: Callable[[Sequence[str]], Awaitable[int]]) -> int:
     """How many were changed, in one short transaction after another."""
     return sum([await change(batch) for batch in batches(ids, CHANGES_PER_WRITE)])
-
-
-def _is_output(message: RecordedMessage) -> bool:
-    return message.direction is MessageDirection.OUTPUT or message.source.type is PartyType.TOOL

@@ -32,7 +32,9 @@ class SqlRecordingTimes(DatedOnDatabase):
             begins.append(max(last.values()))
         begins += [] if missed_since is None else [missed_since]
         if begins:
-            _add_gap(connection, min(begins), now, is_loss=missed_since is not None)
+            began_at, is_loss = min(*begins, now), missed_since is not None
+            kept = SQL.insert_gap(connection, began_at=began_at, ended_at=now, is_loss=is_loss)
+            SQL.delete_up_to(connection, position=kept.fetchone()[0] - GAPS_MAX)
         for other, at in dead.items():
             _leave(connection, other, at)
         SQL.put_recorder(connection, owner=owners.name, at=now)
@@ -48,11 +50,6 @@ class SqlRecordingTimes(DatedOnDatabase):
 def _leave(connection: Connection, owner: str, at: float) -> None:
     SQL.delete_recorder(connection, owner=owner)
     SQL.put_recorder(connection, owner="", at=at)
-
-
-def _add_gap(connection: Connection, began_at: float, ended_at: float, *, is_loss: bool) -> None:
-    kept = SQL.insert_gap(connection, began_at=min(began_at, ended_at), ended_at=ended_at, is_loss=is_loss)
-    SQL.delete_up_to(connection, position=kept.fetchone()[0] - GAPS_MAX)
 
 
 def gap_after(connection: Connection, at: float) -> float | None:

@@ -40,9 +40,7 @@ class SqlResponseChains(OnDatabase):
         if not is_valid_id(name):
             return None
         pending = self.unwritten(user_id, name)
-        if pending is not None:
-            return pending
-        return await self._database.read_now(partial(link_of, user_id=user_id, name=name))
+        return pending or await self._database.read_now(partial(link_of, user_id=user_id, name=name))
 
     def unwritten(self, user_id: str, name: str) -> ChainLink | None:
         """The link that this process is writing now."""

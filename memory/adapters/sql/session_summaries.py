@@ -14,7 +14,7 @@ import numpy as np
 
 from memory.adapters.sql import turn_effects
 from memory.adapters.sql.database import OnDatabase, SqlDatabase, reads, writes
-from memory.adapters.sql.statements import Connection, Value, listed, statements
+from memory.adapters.sql.statements import Connection, listed, statements
 from memory.adapters.sql.turns_rows import fitting, messages_of, to_bytes, to_text, turn_of
 from memory.model import DueSession, Role, SaidTurn, SessionSummary, StoredSummary, Turn, Vector, WithdrawnSummary
 
@@ -74,13 +74,9 @@ class SqlSummaries(OnDatabase):
         until: float,
         spare: Collection[str] = (),
     ) -> None:
-        where: dict[str, Value] = {
-            "user_id": user_id,
-            "project_id": project_id,
-            "session_id": session_id,
-            "until": until,
-        }
-        left_out = SQL.leave_out_turns_until.column(connection, **where, spare=listed(spare))
+        left_out = SQL.leave_out_turns_until.column(
+            connection, user_id=user_id, project_id=project_id, session_id=session_id, until=until, spare=listed(spare)
+        )
         turn_effects.sessions_changed(connection, user_id, set(left_out))
 
     @reads
@@ -180,7 +176,6 @@ def let_rest(connection: Connection, *, sessions: Collection[tuple[str, str]], n
 
 
 def _summary(row: Sequence[Any]) -> SessionSummary:
-    """Of `_COLUMNS`."""
     user_id, session_id, version, title, text, first_at, last_at, turn_ids, *others = row
     return SessionSummary(
         user_id,

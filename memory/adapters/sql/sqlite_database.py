@@ -6,7 +6,8 @@ loop with a third connection, since a thread switch takes longer. Local disk onl
 over a network file system.
 
 A job runs in the writer thread inside a savepoint: an exception undoes that job alone and is raised to its caller
-alone. Cancelling the caller does not stop its job: writes are atomic.
+alone. Cancelling the caller does not stop its job: writes are atomic. SQLite's messages ("database is locked") hold no
+content and are passed on.
 """
 
 from __future__ import annotations
@@ -48,7 +49,12 @@ def prepare_tables(connection: sqlite3.Connection, path: str) -> None:
             connection.execute("INSERT INTO digest_keys (key) VALUES (?)", (secrets.token_bytes(DIGEST_KEY_BYTES),))
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         elif version != VERSION:
-            for statement in _steps(version, path):
+            if not OLDEST_VERSION <= version < VERSION:
+                raise BadSetting(
+                    f"{path} has version {version}, this memproxy reads version {VERSION}: "
+                    "start the memproxy that wrote it again, or name another file"
+                )
+            for statement in steps_from(version):
                 connection.execute(sqlite_schema(statement))
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
@@ -64,15 +70,6 @@ def _version(connection: sqlite3.Connection, path: str) -> int | None:
     if int(connection.execute("PRAGMA application_id").fetchone()[0]) != APPLICATION_ID:
         raise BadSetting(f"{path} is a database of something else: name another file for the turn log")
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _steps(version: int, path: str) -> list[str]:
-    if OLDEST_VERSION <= version < VERSION:
-        return steps_from(version)
-    raise BadSetting(
-        f"{path} has version {version}, this memproxy reads version {VERSION}: "
-        "start the memproxy that wrote it again, or name another file"
-    )
 
 
 BUSY_SECONDS_MAX = 5.0  # for the write lock, which another process holds for milliseconds
@@ -154,10 +151,7 @@ class SqliteDatabase(SqlDatabase):
         reader.shutdown(wait=False)
 
     async def read_now(self, job: Job[Result]) -> Result:
-        """Run `job`, some statements by key, on the event loop. Raises `Unavailable`.
-
-        If the file is locked, which is rare, it runs like any other read.
-        """
+        """On the event loop. If the file is locked, which is rare, it runs like any other read."""
         if self._reader is None:
             raise Unavailable("turn_log", "it is closed")
         try:
@@ -166,7 +160,6 @@ class SqliteDatabase(SqlDatabase):
             return await self.read(job)
 
     async def read(self, job: Job[Result]) -> Result:
-        """Run `job` on one consistent view of the database. Raises `Unavailable`."""
         if self._reader is None:
             raise Unavailable("turn_log", "it is closed")
         return await bounded(self._reader.submit(self._read, job))
@@ -175,7 +168,7 @@ class SqliteDatabase(SqlDatabase):
         return await self.read(lambda _: float(self._read_connection.execute(_NOW).fetchone()[0]))
 
     async def rewrite(self) -> None:
-        """As `memory.ports.erasures.FileRewriting` says. Raises `Unavailable`, also for a file that is too large.
+        """Raises `Unavailable` also for a file that is too large.
 
         Overwriting what is deleted (`secure_delete`) leaves copies that SQLite made when it moved rows between pages,
         so the file is written anew; then the log is emptied. Writers of all processes wait meanwhile.
@@ -186,7 +179,6 @@ class SqliteDatabase(SqlDatabase):
         await asyncio.shield(asyncio.wrap_future(self._writer.thread.submit(self._rewrite)))
 
     async def refuse_in_vain(self) -> None:
-        """Raises `Unavailable` for a file that is too large."""
         size = self.path.stat().st_size
         if size > self._rewrite_bytes_max:
             raise Unavailable(
@@ -201,7 +193,7 @@ class SqliteDatabase(SqlDatabase):
             connection.execute("VACUUM")
             is_busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         except sqlite3.Error as error:
-            raise _translated(error) from error
+            raise Unavailable("turn_log", str(error)) from error
         if is_busy:
             raise Unavailable("turn_log", "somebody reads: its log cannot be emptied now")
 
@@ -215,7 +207,7 @@ class SqliteDatabase(SqlDatabase):
             self.commits += 1
         except sqlite3.Error as error:
             for entry in batch:
-                entry.failure = _translated(error)
+                entry.failure = Unavailable("turn_log", str(error))
         finally:
             if connection.in_transaction:
                 for entry in batch:
@@ -228,7 +220,7 @@ class SqliteDatabase(SqlDatabase):
             connection.execute("BEGIN")
             return job(SqliteConnection(connection))
         except sqlite3.Error as error:
-            raise _translated(error) from error
+            raise Unavailable("turn_log", str(error)) from error
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -252,7 +244,7 @@ class SqliteDatabase(SqlDatabase):
                 raise BadSetting(
                     f"cannot open {self.path} for the turn log: check its rights, or name another"
                 ) from error
-            raise _translated(error) from error
+            raise Unavailable("turn_log", str(error)) from error
         except sqlite3.DatabaseError as error:
             raise BadSetting(
                 f"{self.path} is damaged or no SQLite database ({error}): move it and its -wal file away and start "
@@ -301,8 +293,3 @@ def _attempt(connection: sqlite3.Connection, entry: Entry[object]) -> None:
         entry.failure = Unusable("turn_log", str(error))
         connection.execute("ROLLBACK TO job")
     connection.execute("RELEASE job")
-
-
-def _translated(error: sqlite3.Error) -> Unavailable:
-    """SQLite's messages ("database or disk is full", "database is locked") contain no content and may be shown."""
-    return Unavailable("turn_log", str(error))

@@ -109,7 +109,6 @@ class SqlTurnLog(DatedOnDatabase):
     # Leases
 
     async def recover(self) -> int:
-        """Also ends leases and frees users' locks of dead processes."""
         now = self._clock()
         dead, has_stale_locks = await self._find_dead(now=now)
         if not dead and not has_stale_locks:
