@@ -57,7 +57,7 @@ def test_what_a_tool_returned_is_no_evidence() -> None:
     assert refusal(claim(LEEDS), tool) is Refusal.NO_EVIDENCE
 
 
-@pytest.mark.parametrize("act", [*ORDERS, Act.CONFIRM, Act.INSTRUCT])
+@pytest.mark.parametrize("act", [*sorted(ORDERS), Act.CONFIRM, Act.INSTRUCT])
 def test_acts_that_leave_no_memory_are_neither_kept_nor_refused(act: Act) -> None:
     verdict = gate.check_claims([claim(LEEDS, act=act)], [turn(LEEDS)])
     assert (verdict.kept, verdict.dropped) == ((), ())
