@@ -34,8 +34,8 @@ LIKENESS_WEIGHT, AS_SURE, SHARE_LEAST = 10.0, 0.5, 1e-6
 NEIGHBOUR_CONFIDENCE = 0.5
 UNRELATED_AT_MOST = 0.7  # below what keeps two values apart: "unrelated" is also predicted for changes in other words
 # Of those that cost most if they are taken wrongly; below it counts what the words name.
-REACH_SHARE_MIN = dict.fromkeys((OrderReach.EVERYTHING, OrderReach.CONVERSATION, OrderReach.STOP), 0.8)
-REACH_SHARE_MIN |= {OrderReach.LIMITED: 0.5, OrderReach.PREVIOUS: 0.5}
+REACH_SHARE_MIN = dict.fromkeys((OrderReach.EVERYTHING, OrderReach.STOP), 0.8)
+REACH_SHARE_MIN |= {OrderReach.CONVERSATION: 0.6, OrderReach.LIMITED: 0.7, OrderReach.PREVIOUS: 0.5}
 GOES_ON = (",", "，", "、", "،")
 FRAME_UNITS_MAX = 8  # of a message: frames are set at its beginning, or at its end
 RECENT_MESSAGES_MAX = 4_096  # some 200 bytes each

@@ -9,7 +9,7 @@ import pytest
 from claims import turn
 from hypothesis import given
 from hypothesis import strategies as st
-from trained_reader import FixedEncoder
+from trained_reader import FixedEncoder, trained_reader
 
 from memory.learn.consolidation import REPLACES_MIN, UNRELATED_MIN
 from memory.learn.reading.encoding import (
@@ -55,6 +55,21 @@ async def test_what_deletes_everything_has_to_be_sure(share: float, said: OrderR
             return [dict.fromkeys(REACHES, 0.0) | {OrderReach.EVERYTHING: share}, whole]
 
     assert await TrainedReader(Reaching()).reaches(["all of it", "all of Tom"]) == [said, OrderReach.WHOLE]
+
+
+async def test_plain_orders_reach_as_far_as_they_say() -> None:
+    orders = {
+        "Please forget my shoe size.": OrderReach.TOPIC,
+        "Could you delete the address of my office?": OrderReach.TOPIC,
+        "Bitte vergiss meine Kontonummer.": OrderReach.TOPIC,
+        "请忘掉我的血型。": OrderReach.TOPIC,
+        "Forget everything you know about me.": OrderReach.EVERYTHING,
+        "Forget what I just said.": OrderReach.PREVIOUS,
+        "Don't keep this conversation.": OrderReach.CONVERSATION,
+        "Behalte nichts von diesem Gespräch.": OrderReach.CONVERSATION,
+        "Never remember anything about me again.": OrderReach.STOP,
+    }
+    assert await trained_reader().reaches(list(orders)) == list(orders.values())
 
 
 def test_each_clause_of_what_may_be_kept_is_judged_alone_with_the_two_sentences_before_it() -> None:
