@@ -23,6 +23,7 @@ def _contents(path: Path) -> Iterator[bytes]:
     try:
         yield path.read_bytes()
         if path.suffix == ".parquet":
-            yield repr(pq.read_table(path).drop_columns("embedding").to_pylist()).encode()
+            table = pq.read_table(path)  # a file of deleted rows has no vectors
+            yield repr(table.select([name for name in table.column_names if name != "embedding"]).to_pylist()).encode()
     except FileNotFoundError:
         return
