@@ -131,18 +131,19 @@ class WindowReading:
         orders = [claim for claim in verdict.orders if claim not in framed]
         said = forgetting.requests_of(orders, turns, await self._reaches(orders), said=claims)
         requests = forgetting.carried_out(said)
-        of_here = [one for one in said if one in requests or one.reach is OrderReach.CONVERSATION]
-        if lasting := forgetting.lasting(of_here):
+        # One that was filled in deletes nothing, but what follows in its conversation is not learnt either.
+        marked = [one for one in said if one in requests or one.reach is OrderReach.CONVERSATION]
+        if lasting := forgetting.lasting(marked):
             await self._turn_log.mark_forget_requests(lease, _by_turn(lasting))
         later = await self.later_requests(lease)
         close = await self.closeness([*said, *later], [claim.text for claim in claims])
         taken = await asyncio.to_thread(forgetting.withheld_claims, own, said, [*context, *turns], close, later)
         kept = list(map(dated, forgetting.without_words_of(taken, [claim for claim in own if claim not in taken])))
         self._metrics.facts_dropped.labels("withheld").inc(len(own) - len(kept))
-        confirmations = [*confirmations_of(claims, [*before, *during]), *_answered(kept, [*context, *turns])]
         private = {one.turn.scope.session_id for one in (*said, *later) if one.reach is OrderReach.CONVERSATION}
-        if lease.session_id in private:
-            confirmations = []
+        confirmations: list[Confirmation] = []
+        if lease.session_id not in private:
+            confirmations = [*confirmations_of(claims, [*before, *during]), *_answered(kept, [*context, *turns])]
         withheld = await asyncio.to_thread(withheld_turns, [*context, *turns], claims, said, later, close)
         await self._exclusions.leave_out(lease.user_id, withheld | refused_turns(verdict.dropped))
         raw = await asyncio.to_thread(self._raw, claims, turns, withheld) if self._words_of else ()

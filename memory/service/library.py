@@ -296,8 +296,6 @@ class Library(Service):
         opened_before = self._clock()  # after the pause: a turn counts from its arrival in the log
         polls, polls_of_retries = (max(1, int(seconds / timing.poll)) for seconds in (timing.longest, timing.retry))
         for _ in range(polls):
-            # repeated, since a reply may end while we wait
-            await self._turn_log.make_due_now(user_id, session_id=session_id)
             backlog = await self._turn_log.backlog(user_id, session_id=session_id, opened_before=opened_before)
             if not backlog.pending:
                 break
@@ -306,6 +304,7 @@ class Library(Service):
                 if polls_of_retries <= 0:
                     break
             await asyncio.sleep(timing.poll)
+            await self._turn_log.make_due_now(user_id, session_id=session_id)  # a reply may have ended meanwhile
         await self.profiles.refresh(user_id)
         if session_id:
             await self._summaries.end(user_id, session_id)

@@ -159,7 +159,7 @@ async def test_orders_are_found_by_what_was_opened_before_them_and_is_learnt_aft
             await log.mark_forget_requests(lease, {"plain": b""})
     again = await leased(log, START + 60)
     (found,) = await log.forget_requests_for(again, limit=9)
-    assert (found.turn.id, found.claims) == ("order", b"read")
+    assert (found.turn.id, found.claims, found.is_since) == ("order", b"read", True)
     assert await log.forget_requests_for(again, limit=0) == []
     await log.acknowledge(again)
     await tell(log, "after")
@@ -168,7 +168,7 @@ async def test_orders_are_found_by_what_was_opened_before_them_and_is_learnt_aft
     await log.acknowledge(after)
     await tell(log, "of their conversation", session="s2")
     (found,) = await log.forget_requests_for(await leased(log), limit=9)
-    assert found.turn.id == "order"
+    assert (found.turn.id, found.is_since) == ("order", False)
 
 
 async def test_too_long_a_queue_sheds_the_windows_that_promise_least(deployment: Deployment, log: TurnLog) -> None:

@@ -282,7 +282,7 @@ def forget_requests_for(connection: Connection, lease: Lease, *, limit: int) -> 
     earlier.
     """
     filled_in = [turn.at for turn in lease.turns if turn.status is TurnStatus.FILLED_IN]
-    rows = SQL.orders_after(
+    rows = SQL.orders_for(
         connection,
         user_id=lease.user_id,
         session_id=lease.session_id,

@@ -138,7 +138,7 @@ ORDER BY user_id, session_id, seq;
 -- name: set_order
 UPDATE turns SET is_order = TRUE, order_claims = :encoded WHERE id = :turn_id;
 
--- name: orders_after
+-- name: orders_for
 SELECT seq, id, user_id, project_id, session_id, agent_id, said_at, messages, status, answer, answered_at, utc_offset, model, trace_id,
     receipt_id, order_claims, (seq > (SELECT seq FROM turns WHERE id = :id) OR said_at > :filled_in_at) AS is_since
 FROM turns

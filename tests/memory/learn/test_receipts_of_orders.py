@@ -60,5 +60,22 @@ async def test_a_conversation_that_is_not_to_be_stored_leaves_nothing_of_before_
     assert await bench.contents() == ["I live in Leeds.", "I play chess.", "Remember that I like tea."]
 
 
+async def test_in_a_conversation_that_is_not_to_be_stored_nothing_is_confirmed(bench: Bench, process: Process) -> None:
+    await bench.learn(process, "I live in Leeds.")
+    (known,) = await bench.memories()
+    for said in ("Where do I live?", "Do not store this conversation."):
+        await bench.learn(process, said, session="s2", answer="You live in Leeds.")
+    await bench.learn(process, "That's right.", session="s2")
+    assert [memory.confidence for memory in await bench.memories()] == [known.confidence]
+
+
+async def test_an_order_about_a_topic_spares_what_is_said_after_it_in_its_conversation(
+    bench: Bench, process: Process
+) -> None:
+    """At the same second."""
+    await bench.learn(process, "My locker number is 42.", "Forget my locker number.", "My locker number is 43.")
+    assert await bench.contents() == ["My locker number is 43."]
+
+
 async def test_that_as_the_very_first_words_means_nothing(bench: Bench, process: Process) -> None:
     assert await answered(bench, process, "Forget that.") == NOTHING
