@@ -18,9 +18,8 @@ from enum import Enum, auto
 from math import inf
 from typing import TypeAlias
 
-from memory.learn.feedback import Confirmation, is_restated, raised
+from memory.learn.feedback import Confirmation, corrects_something, is_restated, raised
 from memory.model import (
-    Act,
     Change,
     ChangeKind,
     Claim,
@@ -58,8 +57,8 @@ Pair: TypeAlias = tuple[int, str]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Judgements on known memories. `confirmations`: answers that the user called right. `verdicts`: a reader's
-    verdicts on pairs of a claim and a memory.
+    """Judgements on known memories. `confirmations`: answers that the user called right, or corrected. `verdicts`: a
+    reader's verdicts on pairs of a claim and a memory.
     """
 
     confirmations: Sequence[Confirmation] = ()
@@ -119,23 +118,28 @@ def consolidate(
     """
     draft = _Draft(now, {memory.id: memory for memory in neighbours})
     for one in judged.confirmations:
-        for memory in draft.active(one.scope.project_id):
+        for memory in draft.active(one.scope.project_id) if one.is_right else ():
             surer = raised(memory, now=now) if is_restated(memory.content, memory.values, one.answer) else None
             if surer is not None and memory.said_at <= one.at:
                 draft.put(surer, ChangeKind.UPDATE)
+    corrected = {(one.scope, one.at): one.answer for one in judged.confirmations if not one.is_right}
     for index, claim in enumerate(claims):
         if done is None or index not in done:
             of_claim = {memory_id: verdict for (place, memory_id), verdict in judged.verdicts.items() if place == index}
-            _absorb(draft, claim, ids(str(index)), of_claim, is_repeat=done is not None)
+            answer = corrected.get((claim.scope, claim.said_at), "")
+            _absorb(draft, claim, ids(str(index)), of_claim, answer, is_repeat=done is not None)
     return [Change(kind, draft.rows[memory_id]) for memory_id, kind in draft.changes.items()]
 
 
-def _absorb(draft: _Draft, claim: Claim, new_id: str, verdicts: Mapping[str, PairVerdict], *, is_repeat: bool) -> None:
+def _absorb(
+    draft: _Draft, claim: Claim, new_id: str, verdicts: Mapping[str, PairVerdict], answer: str, *, is_repeat: bool
+) -> None:
+    """`answer`: the assistant's, if the claim corrects something in it."""
     known = draft.known(claim.scope.project_id)
     standing = [row for row in known if claim.said_at < stood_until(row)]
     made = next((row for row in standing if claim.leans and claim.evidence in row.evidence), None)  # at an earlier try
-    has_to_correct = claim.leans and claim.act is Act.CORRECT and made is None
-    corrected = _corrected(claim, standing, verdicts) if has_to_correct else None
+    has_to_correct = corrects_something(claim) and made is None
+    corrected = _corrected(claim, standing, verdicts, answer) if has_to_correct else None
     if has_to_correct and corrected is None:
         return  # it corrects nothing that is known, and says nothing alone
     stated = claim if corrected is None else _with_corrected(claim, corrected)
@@ -153,7 +157,7 @@ def _absorb(draft: _Draft, claim: Claim, new_id: str, verdicts: Mapping[str, Pai
         _let_go(draft, corrected, row)
     for other in known:
         if other.id != row.id:
-            _compare(draft, row.id, other.id, verdicts.get(other.id))
+            _compare(draft, row.id, other.id, None if corrected is not None else verdicts.get(other.id))
 
 
 def stood_until(row: Memory) -> float:
@@ -180,16 +184,20 @@ def _says_again(claim: Claim, row: Memory, verdict: PairVerdict | None) -> bool:
     return _folded(claim.values) <= _folded(row.values) and bool(claim.values) and not claim.is_explicit
 
 
-def _corrected(claim: Claim, known: Sequence[Memory], verdicts: Mapping[str, PairVerdict]) -> Memory | None:
+def _corrected(
+    claim: Claim, known: Sequence[Memory], verdicts: Mapping[str, PairVerdict], answer: str
+) -> Memory | None:
     """The row that "No, Tuesday" corrects: one that it quotes, else the one that a reader is surest of, else the latest
-    of its field, else the latest; first those of its conversation. None if nothing can be meant.
+    of its field, else the latest; first those that the assistant's answer restates, then those of its conversation.
+    None if nothing can be meant.
     """
     before = [row for row in known if row.said_at <= claim.said_at and row.status is MemoryStatus.ACTIVE]
     quoted = [row for row in before if _quotes(claim, row)]
-    judged = [row for row in before if _is_replaced(verdicts.get(row.id))]
+    named = [row for row in before if is_restated(row.content, (), answer)]
+    judged = [row for row in named or before if _is_replaced(verdicts.get(row.id))]
     if judged and not quoted:
         return max(judged, key=lambda row: (verdicts[row.id].confidence, row.said_at))
-    here = [row for row in before if claim.scope.session_id and row.session_id == claim.scope.session_id]
+    here = named or [row for row in before if claim.scope.session_id and row.session_id == claim.scope.session_id]
     of_field = [row for row in before if _is_of_field(claim.attribute, claim.relation.value, row)]
     of_attribute = [row for row in here if row.attribute == claim.attribute != NO_ATTRIBUTE]
     meant = quoted or of_attribute or here or (of_field if len(of_field) == 1 else [])

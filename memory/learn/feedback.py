@@ -23,22 +23,35 @@ CONFIDENCE_SURE = 0.99  # no increase beyond it: otherwise every "yes" would cau
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """`answer`: the assistant's message right before the user called it right, at `at` (Unix seconds)."""
+    """`answer`: the assistant's message right before the user called it right, or corrected it, at `at`, in Unix
+    seconds.
+    """
 
     answer: str
     scope: Scope
     at: float
+    is_right: bool = True
 
 
 def confirmations_of(claims: Sequence[Claim], turns: Sequence[Turn]) -> list[Confirmation]:
-    """`turns`: context and window in the order said, also failed ones: a "yes" after such a turn confirms nothing."""
+    """Also of answers that a fragment corrects ("No, Tuesday").
+
+    `turns`: context and window in the order said, also failed ones: a "yes" after such a turn confirms nothing.
+    """
     place = {turn.id: index for index, turn in enumerate(turns)}
     found: list[Confirmation] = []
     for claim in claims:
         index = place.get(claim.evidence.turn_id, 0)
-        if claim.act is Act.CONFIRM and index > 0 and not is_broken(turns[index - 1]):
-            found.append(Confirmation(turns[index - 1].answer[:ANSWER_CHARACTERS_MAX], claim.scope, claim.said_at))
+        is_right = claim.act is Act.CONFIRM
+        if (is_right or corrects_something(claim)) and index > 0 and not is_broken(turns[index - 1]):
+            answer = turns[index - 1].answer[:ANSWER_CHARACTERS_MAX]
+            found.append(Confirmation(answer, claim.scope, claim.said_at, is_right))
     return found
+
+
+def corrects_something(claim: Claim) -> bool:
+    """Whether it says nothing but what is different from something said before: "No, Tuesday"."""
+    return claim.leans and claim.act is Act.CORRECT
 
 
 def is_broken(turn: Turn) -> bool:

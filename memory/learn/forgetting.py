@@ -155,8 +155,10 @@ def _without_words_of(gone: Collection[Claim], claim: Claim) -> Claim:
 
 
 def lasting(requests: Sequence[ForgetRequest]) -> list[ForgetRequest]:
-    """The requests that also apply to earlier statements that are learnt later, for example from a dead letter."""
-    return [one for one in requests if one.reach in (*NAMING, OrderReach.EVERYTHING, OrderReach.CONVERSATION)]
+    """The requests that also apply to other windows: to earlier statements that are learnt later, for example from a
+    dead letter, and to what is said after them in their conversation.
+    """
+    return [one for one in requests if one.reach in (*NAMING, OrderReach.EVERYTHING, *FROM_NOW)]
 
 
 def carried_out(requests: Sequence[ForgetRequest]) -> list[ForgetRequest]:
@@ -181,9 +183,10 @@ def forgotten_later(
 
 
 def _is_in_reach(request: ForgetRequest, known: Known) -> bool:
-    if request.reach is OrderReach.CONVERSATION:
-        is_asked_since = known.said_at > request.turn.at and _is_explicit(known)
-        return _is_of_conversation(request, known) and not is_asked_since
+    if request.reach in FROM_NOW:
+        is_since = known.said_at > request.turn.at
+        is_taken = not _is_explicit(known) if is_since else request.reach is OrderReach.CONVERSATION
+        return is_taken and _is_of_conversation(request, known)
     project_id = known.project_id if isinstance(known, Memory) else known.scope.project_id
     return known.said_at <= request.turn.at and request.turn.scope.project_id in ("", project_id)
 

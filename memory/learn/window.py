@@ -329,7 +329,8 @@ class WindowLearning:
         forgotten = await held.forgotten(of_plan)
         progress = plan_inputs.progress_of(inputs, stored.changes, stored=rows, forgotten=forgotten, ids=ids)
         missing = {place for place in places if only_stored and ids(str(place)) not in rows}
-        confirmations = () if progress.is_begun or only_stored else inputs.confirmations
+        is_counted = progress.is_begun or only_stored  # what the user called right
+        confirmations = [one for one in inputs.confirmations if not (one.is_right and is_counted)]
         neighbours = await self._neighbours.find(lease.user_id, inputs.claims, confirmations, vectors=vectors)
         found = [record for record in neighbours if record.memory.id not in stored.forget]
         known, done = [record.memory for record in found], progress.done | missing

@@ -132,7 +132,7 @@ class WindowReading:
         said = forgetting.requests_of(orders, turns, await self._reaches(orders), said=claims)
         requests = forgetting.carried_out(said)
         # One that was filled in deletes nothing, but what follows in its conversation is not learnt either.
-        marked = [one for one in said if one in requests or one.reach is OrderReach.CONVERSATION]
+        marked = [one for one in said if one in requests or one.reach in forgetting.FROM_NOW]
         if lasting := forgetting.lasting(marked):
             await self._turn_log.mark_forget_requests(lease, _by_turn(lasting))
         later = await self.later_requests(lease)
@@ -140,7 +140,7 @@ class WindowReading:
         taken = await asyncio.to_thread(forgetting.withheld_claims, own, said, [*context, *turns], close, later)
         kept = list(map(dated, forgetting.without_words_of(taken, [claim for claim in own if claim not in taken])))
         self._metrics.facts_dropped.labels("withheld").inc(len(own) - len(kept))
-        private = {one.turn.scope.session_id for one in (*said, *later) if one.reach is OrderReach.CONVERSATION}
+        private = {one.turn.scope.session_id for one in (*said, *later) if one.reach in forgetting.FROM_NOW}
         confirmations: list[Confirmation] = []
         if lease.session_id not in private:
             confirmations = [*confirmations_of(claims, [*before, *during]), *_answered(kept, [*context, *turns])]
@@ -184,9 +184,7 @@ class WindowReading:
         found = forgetting.requests_of(made, [order.turn for order in orders], await self._reaches(made))
         before = {order.turn.id for order in orders if not order.is_since}
         return [
-            one
-            for one in forgetting.lasting(found)
-            if one.turn.id not in before or one.reach is OrderReach.CONVERSATION
+            one for one in forgetting.lasting(found) if one.turn.id not in before or one.reach in forgetting.FROM_NOW
         ]
 
     async def _reaches(self, claims: Sequence[Claim]) -> dict[str, OrderReach]:

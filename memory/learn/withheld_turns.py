@@ -53,14 +53,16 @@ def withheld_turns(
         withheld |= {turn.id for turn in turns[place.get(request.turn.id, 0) :] if request.reach in FROM_NOW}
         withheld |= _meant(request, turns[: place.get(request.turn.id, 0)], claimed)
     for request in later:
-        is_since = request.reach is OrderReach.CONVERSATION
-        withheld |= _meant(request, [turn for turn in turns if is_since or turn.at <= request.turn.at], claimed)
+        is_before = request.reach is not OrderReach.STOP
+        since = request.reach in FROM_NOW
+        reached = [turn for turn in turns if (is_before if turn.at <= request.turn.at else since)]
+        withheld |= _meant(request, reached, claimed)
     return frozenset(withheld)
 
 
 def _meant(request: ForgetRequest, turns: Iterable[Turn], claimed: Collection[str]) -> set[str]:
     """Of the turns within reach of a request those that it means as a whole, or by their words."""
-    if request.reach is OrderReach.CONVERSATION:
+    if request.reach in FROM_NOW:
         return {turn.id for turn in turns if turn.scope.session_id == request.turn.scope.session_id}
     project_id = request.turn.scope.project_id
     of_project = [turn for turn in turns if project_id in ("", turn.scope.project_id)]

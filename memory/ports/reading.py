@@ -81,7 +81,7 @@ class OrderReach(StrEnum):
     EVERYTHING = "everything"  # all that is known about the user
     LIMITED = "limited"  # nothing: only for a while, or with an exception
     CONVERSATION = "conversation"  # all that was and will be said in the conversation in which it is said
-    STOP = "stop"  # whatever is said from now on: in the window in which it is said
+    STOP = "stop"  # whatever is said from now on: in the conversation in which it is said
     MESSAGE = "message"  # the message that contains it; no reader says that
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from memory.language import bare_reply, is_asked, is_denied
 from memory.language.dates import period
@@ -202,8 +203,10 @@ def _claim(reading: JudgedMessage, part: _Part, act: Act, confidence: float) -> 
     text = unwrapped(said)
     stretches = reading.judgements[part.index].stretches
     within = [one for one in stretches if part.start <= one.start and one.end <= part.end]
+    denied = _denied(unit.text, [one for one in within if one.kind == "value"])
     values, names = (
-        [unwrapped(unit.text[one.start : one.end]) for one in within if one.kind == kind] for kind in _KINDS
+        [unwrapped(unit.text[one.start : one.end]) for one in within if one.kind == kind and one not in denied]
+        for kind in _KINDS
     )
     holds_from, holds_until = (None, None) if labels.attribute in UNDATED else period(text, turn.local_at)
     attribute = _attribute_of(labels, ORDER_ATTRIBUTE_MIN if act in ORDERS else SINGLE_VALUED_SHARE_MIN)
@@ -218,7 +221,7 @@ def _claim(reading: JudgedMessage, part: _Part, act: Act, confidence: float) -> 
         name=names[0] if names else "",
         attribute=attribute,
         values=tuple(values),
-        is_affirmed=not is_denied(text) or (act is Act.CORRECT and len(values) > 1),  # one of them is denied
+        is_affirmed=not is_denied(text) or bool(denied) or (act is Act.CORRECT and len(values) > 1),
         holds_from=holds_from,
         holds_until=holds_until,
         memory_type=type_of(act, attribute, category),
@@ -229,6 +232,14 @@ def _claim(reading: JudgedMessage, part: _Part, act: Act, confidence: float) -> 
         leans=labels.leaning_share >= (CORRECTION_LEANING_MIN if act is Act.CORRECT else LEANING_SHARE_MIN),
         utc_offset=turn.utc_offset,
     )
+
+
+def _denied(text: str, values: Sequence[RequestSpan]) -> Sequence[RequestSpan]:
+    """The values that stand behind one and are denied, unlike it: "in Rome, not in Berlin or Bonn"."""
+    for number, (before, one) in enumerate(pairwise(values), 1):
+        if is_denied(text[before.end : one.end]) and not is_denied(text[: before.end]):
+            return values[number:]
+    return ()
 
 
 def _attribute_of(labels: Judgement | JudgedClause, share_min: float) -> str:

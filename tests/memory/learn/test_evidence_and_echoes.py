@@ -199,6 +199,12 @@ def test_a_confirmation_is_of_the_answer_right_before_it_where_there_is_one() ->
         assert confirmations_of([YES], [BEFORE, replace(BEFORE, status=status, id="t1b"), AFTER]) == []
 
 
+def test_a_fragment_that_corrects_concerns_the_answer_right_before_it() -> None:
+    fragment = claim("no, three goats", act=Act.CORRECT, turn="t2", leans=True)
+    (found,) = confirmations_of([fragment, replace(fragment, leans=False)], [BEFORE, AFTER])
+    assert (found.answer, found.is_right) == (BEFORE.answer, False)
+
+
 @pytest.mark.parametrize(
     ("content", "values", "expected"),
     [

@@ -131,6 +131,15 @@ async def test_what_a_request_means_leaves_no_words_in_its_own_window_either(
     assert ("And a blue giraffe" in await bench.raw_words()) is not is_of_all
 
 
+async def test_what_follows_an_order_to_stop_leaves_no_words_in_its_conversation(
+    bench: Bench, process: Process
+) -> None:
+    await learn(bench, process, SMALL_TALK)
+    await learn(bench, process, "Don't remember anything again.")
+    await learn(bench, process, "And a blue giraffe")
+    assert await bench.raw_words() == [SMALL_TALK]
+
+
 async def test_what_is_said_after_a_request_stays(bench: Bench, process: Process) -> None:
     await learn(bench, process, "Forget the zebra weather.", SMALL_TALK)
     assert await bench.raw_words() == [SMALL_TALK]

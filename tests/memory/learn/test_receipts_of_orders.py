@@ -60,6 +60,15 @@ async def test_a_conversation_that_is_not_to_be_stored_leaves_nothing_of_before_
     assert await bench.contents() == ["I live in Leeds.", "I play chess.", "Remember that I like tea."]
 
 
+async def test_what_follows_an_order_to_stop_is_not_learnt_in_its_conversation(bench: Bench, process: Process) -> None:
+    await bench.learn(process, "I own a canoe.", session="s2")
+    assert await answered(bench, process, "Don't remember anything again.") == {"withheld": True}
+    await bench.learn(process, "My locker number is 42.", session="s2")
+    await bench.learn(process, "Remember that I like tea.", session="s2")
+    await bench.learn(process, "I play chess.", session="s3")
+    assert await bench.contents() == ["I own a canoe.", "I play chess.", "Remember that I like tea."]
+
+
 async def test_in_a_conversation_that_is_not_to_be_stored_nothing_is_confirmed(bench: Bench, process: Process) -> None:
     await bench.learn(process, "I live in Leeds.")
     (known,) = await bench.memories()

@@ -69,6 +69,23 @@ def test_a_stated_unit_is_a_claim_in_its_own_words() -> None:
     assert not denied.is_affirmed
 
 
+@pytest.mark.parametrize(
+    ("said", "marked", "values", "is_affirmed"),
+    [
+        ("I live in Rome, not in Berlin.", ("Rome", "Berlin"), ("Rome",), True),
+        ("I live in Rome, not in Berlin or Bonn.", ("Rome", "Berlin", "Bonn"), ("Rome",), True),
+        ("Ich wohne in Rom, nicht in Berlin.", ("Rom", "Berlin"), ("Rom",), True),
+        ("I don't eat meat or fish.", ("meat", "fish"), ("meat", "fish"), False),
+        ("I row and sail.", ("row", "sail"), ("row", "sail"), True),
+    ],
+)
+def test_what_is_denied_behind_a_value_is_none(
+    said: str, marked: tuple[str, ...], values: tuple[str, ...], *, is_affirmed: bool
+) -> None:
+    (claim,) = read(said, replace(STATED, stretches=spans(said, *marked)))
+    assert (claim.values, claim.is_affirmed) == (values, is_affirmed)
+
+
 def test_an_attribute_that_one_has_once_at_a_time_has_to_be_sure() -> None:
     unsure = replace(judgement({"state": 0.95}, attribute="home"), attribute_share=0.5)
     assert [claim.attribute for claim in read("My kayak is at the lake house.", unsure)] == ["none"]
