@@ -19,7 +19,7 @@ from fingerprint import REACH_FILE, fingerprint
 from heads import WEIGHTS, Fit, Floats, encoder_of, logistic, rows_of, save
 
 from memory.learn.reading.labels import REACHES
-from memory.learn.reading.trained import REACH_SHARE_MIN
+from memory.learn.reading.trained import reach_of
 from memory.learn.reading.units import units_of
 from memory.model import ORDERS
 from memory.ports import OrderReach
@@ -73,9 +73,7 @@ def score(logits: Floats, labels: Sequence[int]) -> None:
     """Of each reach, how many are seen, and of the others how many are taken for it, as the reader decides."""
     odds, of = np.exp(logits - logits.max(-1, keepdims=True)), np.array(labels)
     shares = odds / odds.sum(-1, keepdims=True)
-    said = shares.argmax(-1)
-    least = np.array([REACH_SHARE_MIN.get(one, 0.0) for one in REACHES])
-    said[shares.max(-1) < least[said]] = REACHES.index(OrderReach.TOPIC)
+    said = np.array([REACHES.index(reach_of(dict(zip(REACHES, row, strict=True)))) for row in shares.tolist()])
     print(f"{(said == of).mean():.3f} of {len(of)} as meant")
     for number, reach in enumerate(REACHES):
         seen, wrong = (said[of == number] == number).mean(), (said[of != number] == number).mean()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -74,19 +75,30 @@ def requests_of(
     `said`: all claims of these turns.
     """
     by_id = {turn.id: turn for turn in turns}
-    found = [
-        request
+    sure = [
+        claim
         for claim in orders
         if claim.act in ORDERS and claim.confidence >= SURE_MIN and claim.evidence.turn_id in by_id
+    ]
+    revoked = [before for before, claim in pairwise(sure) if _revokes(claim, before, reaches)]
+    found = [
+        request
+        for claim in sure
+        if claim not in revoked
         for request in _requests(claim, by_id[claim.evidence.turn_id], reaches.get(claim.text, OrderReach.TOPIC))
     ]
-    sure = [one for one in said if one.act in STORED_ACTS | ORDERS and one.confidence >= SURE_MIN]
-    last = [_last_before(request, sure) for request in found]
+    certain = [one for one in said if one.act in STORED_ACTS | ORDERS and one.confidence >= SURE_MIN]
+    last = [_last_before(request, certain) for request in found]
     return [
         replace(request, sentence=one.evidence.quote if one else "")
         for request, one in zip(found, last, strict=True)
         if one is None or one.act not in ORDERS  # "It is nobody's business" behind an order says why
     ]
+
+
+def _revokes(claim: Claim, before: Claim, reaches: Mapping[str, OrderReach]) -> bool:
+    """Whether it takes back the order before it in its turn: "no wait, keep it"."""
+    return reaches.get(claim.text) is OrderReach.REVOKED and claim.evidence.turn_id == before.evidence.turn_id
 
 
 def _last_before(request: ForgetRequest, said: Sequence[Claim]) -> Claim | None:
@@ -107,7 +119,7 @@ def _requests(claim: Claim, turn: Turn, reach: OrderReach) -> Iterator[ForgetReq
     is_alone = bool(said) and said[0].strip() == words.strip()
     is_order = claim.act is Act.FORGET or (is_alone and reach is OrderReach.PREVIOUS)
     request = ForgetRequest(claim, turn, message, start, reach)
-    if reach is OrderReach.STOP or not (is_order or reach is OrderReach.CONVERSATION):
+    if reach is OrderReach.STOP or not (is_order or reach in (OrderReach.CONVERSATION, OrderReach.REVOKED)):
         yield replace(request, reach=OrderReach.MESSAGE)
     if is_order or reach in FROM_NOW or (is_alone and reach in NAMING):
         yield request

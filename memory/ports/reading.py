@@ -82,6 +82,7 @@ class OrderReach(StrEnum):
     LIMITED = "limited"  # nothing: only for a while, or with an exception
     CONVERSATION = "conversation"  # all that was and will be said in the conversation in which it is said
     STOP = "stop"  # whatever is said from now on: in the conversation in which it is said
+    REVOKED = "revoked"  # nothing, and the order before it does not count: "no wait, keep it"
     MESSAGE = "message"  # the message that contains it; no reader says that
 
 

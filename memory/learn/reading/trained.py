@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 
 from memory.learn.reading.assembly import JudgedMessage, claims_of
 from memory.learn.reading.judgements import Judgement, with_leaning
-from memory.learn.reading.labels import PAIR_RELATIONS
+from memory.learn.reading.labels import PAIR_RELATIONS, REACHES
 from memory.learn.reading.replies import question_of
 from memory.learn.reading.units import Unit, own_messages, units_of
 from memory.model import Claim, Turn, Vector
@@ -35,7 +35,9 @@ NEIGHBOUR_CONFIDENCE = 0.5
 UNRELATED_AT_MOST = 0.7  # below what keeps two values apart: "unrelated" is also predicted for changes in other words
 # Of those that cost most if they are taken wrongly; below it counts what the words name.
 REACH_SHARE_MIN = dict.fromkeys((OrderReach.EVERYTHING, OrderReach.STOP), 0.8)
-REACH_SHARE_MIN |= {OrderReach.CONVERSATION: 0.6, OrderReach.LIMITED: 0.7, OrderReach.PREVIOUS: 0.5}
+REACH_SHARE_MIN |= {OrderReach.CONVERSATION: 0.6, OrderReach.LIMITED: 0.6, OrderReach.PREVIOUS: 0.5}
+REVOKED_SHARE_MIN = 0.8
+NOT_REVOKED = tuple(one for one in REACHES if one is not OrderReach.REVOKED)
 GOES_ON = (",", "，", "、", "،")
 FRAME_UNITS_MAX = 8  # of a message: frames are set at its beginning, or at its end
 RECENT_MESSAGES_MAX = 4_096  # some 200 bytes each
@@ -62,6 +64,15 @@ class StatementEncoder(Protocol):
         """Probabilities of `PAIR_RELATIONS` for each pair (older, newer), shape `(len(pairs), 3)`."""
 
 
+def reach_of(shares: Mapping[OrderReach, float]) -> OrderReach:
+    """The likeliest that is likely enough. An order that is not surely taken back is judged as if it were none."""
+    if shares[OrderReach.REVOKED] >= REVOKED_SHARE_MIN:
+        return OrderReach.REVOKED
+    reach = max(NOT_REVOKED, key=lambda one: shares[one])
+    share = shares[reach] / max(1.0 - shares[OrderReach.REVOKED], 1e-6)
+    return reach if share >= REACH_SHARE_MIN.get(reach, 0.0) else OrderReach.TOPIC
+
+
 class TrainedReader:
     """`memory.ports.ReadyReader`. Computes in a thread. Remembers the frames of messages, and no text."""
 
@@ -78,12 +89,7 @@ class TrainedReader:
         return await asyncio.to_thread(self._frames, turns)
 
     async def reaches(self, orders: Sequence[str]) -> list[OrderReach]:
-        found = await asyncio.to_thread(self._encoder.reaches, orders)
-        likely = [max(shares, key=lambda one: shares[one]) for shares in found]
-        return [
-            reach if shares[reach] >= REACH_SHARE_MIN.get(reach, 0.0) else OrderReach.TOPIC
-            for reach, shares in zip(likely, found, strict=True)
-        ]
+        return [reach_of(shares) for shares in await asyncio.to_thread(self._encoder.reaches, orders)]
 
     async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
         asked = list(map(_compared, pairs))

@@ -115,6 +115,25 @@ def test_what_stands_behind_an_order_and_only_points_at_it_asks_for_nothing_more
     assert len(requests_of([why], said, {why.text: OrderReach.PREVIOUS}, said=[why])) == 1
 
 
+def test_an_order_that_is_taken_back_in_its_turn_counts_for_nothing() -> None:
+    said = turn("Forget my age. Forget my home. No, keep it.")
+    age, home, keep = (claim(text, act=Act.FORGET) for text in ("Forget my age.", "Forget my home.", "No, keep it."))
+    age_only, nothing = requests_of([age, home, keep], [said], {keep.text: OrderReach.REVOKED})
+    assert (age_only.claim, nothing.claim) == (age, keep)
+    assert matching_ids(nothing, ALL, [said]) == []
+
+
+def test_what_is_not_to_be_stored_and_then_is_after_all_is_not_withheld() -> None:
+    said = turn("I row. Do not store that. Or do.")
+    rows, order, keep = (
+        claim("I row."),
+        claim("Do not store that.", act=Act.WITHHOLD),
+        claim("Or do.", act=Act.WITHHOLD),
+    )
+    reaches = {order.text: OrderReach.PREVIOUS, keep.text: OrderReach.REVOKED}
+    assert requests_of([order, keep], [said], reaches, said=[rows, order, keep]) == []
+
+
 def test_that_behind_a_statement_means_the_statement_and_not_the_turn_before() -> None:
     order, owes = claim("Forget that.", act=Act.FORGET), claim("My brother owes me 400 euros.")
     turns = [

@@ -68,6 +68,8 @@ async def test_plain_orders_reach_as_far_as_they_say() -> None:
         "Don't keep this conversation.": OrderReach.CONVERSATION,
         "Behalte nichts von diesem Gespräch.": OrderReach.CONVERSATION,
         "Never remember anything about me again.": OrderReach.STOP,
+        "No wait, keep it.": OrderReach.REVOKED,
+        "Nein, doch nicht, behalte sie.": OrderReach.REVOKED,
     }
     assert await trained_reader().reaches(list(orders)) == list(orders.values())
 
