@@ -141,7 +141,8 @@ def _placed(proposed: ProposedClaim, transcript: Transcript, made_by: str) -> tu
         raise _Invalid('"clause" must stand in the sentences that "u" names, word for word')
     act = _act(proposed.act)
     wrong: list[str] = []
-    written = list(dict.fromkeys(place.said.text for place in transcript.numbered_units))
+    of_turn = (place.said.text for place in transcript.numbered_units if place.said.turn.id == said.turn.id)
+    written = list(dict.fromkeys(of_turn))  # of no other turn, since a fact goes with the turn that it quotes
     written = written[: written.index(said.text) + 1]  # up to this message
     told = "\n".join(written)  # of which the model's content may put a word for a pronoun
 

@@ -196,13 +196,21 @@ def test_content_takes_no_word_of_what_is_said_later_or_by_the_assistant() -> No
 
 @pytest.mark.parametrize(("act", "about", "name"), [("correct", "child", ""), ("state", "sibling", "Levi")])
 def test_what_stands_in_place_of_a_pronoun_may_stand_in_what_was_said_before(act: str, about: str, name: str) -> None:
-    turns = said("My brother Levi lives in Tallinn.", "I visit him there.", answers=["I see."])
+    turns = said("My brother Levi lives in Tallinn. I visit him there.")
     fields = {"act": act, "about": about, "name": name, "values": ["Tallinn"]}
     claim = sound(a_claim(2, content="I visit Levi in Tallinn", **fields), turns=turns)
     assert (claim.text, claim.values, claim.name) == ("I visit Levi in Tallinn", ("Tallinn",), name)
     assert check(a_claim(2, content="I visit him", **fields), turns=turns).refused == 1
     spoilt = check(a_claim(2, content="I visit Levi in Tallinn by ferry", **fields), turns=turns).doubtful[0].claim
     assert (spoilt.text, spoilt.values) == ("I visit him there.", ())
+
+
+def test_no_word_of_another_turn_stands_in_place_of_a_pronoun() -> None:
+    turns = said("My brother Levi lives in Tallinn.", "I visit him there.", answers=["I see."])
+    for fields in ({"content": "I visit Levi there"}, {"content": "I visit Levi there", "name": "Levi"}):
+        (placed,) = check(a_claim(2, about="sibling", **fields), turns=turns).doubtful
+        assert (placed.claim.text, placed.claim.name) == ("I visit him there.", "")
+    assert check(a_claim(2, content="I visit him in Tallinn", values=["Tallinn"]), turns=turns).refused == 1
 
 
 def test_a_clause_that_does_not_stand_in_the_sentence_makes_no_claim_and_the_rest_is_kept() -> None:
