@@ -37,11 +37,11 @@ def answered(claim: Claim, question: str, asked_in: str, *, leans: bool) -> Clai
         return replace(claim, act=act, text=f"{question} {claim.text}", evidence=evidence, is_affirmed=is_affirmed)
     if not leans:
         return claim
-    asked = _asking_clause(question)
+    asked = asking_clause(question)
     return replace(claim, text=f"{asked} {claim.text}", question=asked)
 
 
-def _asking_clause(question: str) -> str:
+def asking_clause(question: str) -> str:
     """Without the part before the question: "since you are vegan, what do you cook?" """
     clause = question[max(question.rfind(mark) for mark in CLAUSE_ENDS) + 1 :].strip()
     return clause if size_of(clause) >= QUESTION_SIZE_MIN else question

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -356,6 +357,23 @@ def test_a_reply_that_the_model_completes_takes_the_question_along_or_is_marked_
     assert (claim.text, claim.evidence.quote) == (stated, text)
     assert claim.question == (asked[-len(claim.question) :] if content else "")
     assert bool(claim.question) is bool(content)
+
+
+def test_each_sentence_of_a_reply_may_take_words_of_the_question_along() -> None:
+    asked = said("Hi.", answers=["Is the hotel in Rome? What is your budget for the hotel?"])
+    turns = [replace(one, id="t9") for one in said("At most 140 euros. Somewhere quiet. I row.")]
+    words = {1: "My budget for the hotel is at most 140 euros", 2: "The hotel is somewhere quiet", 3: "I row in Rome"}
+    first, second, third = (
+        check(a_claim(n, content=content), turns=turns, context=asked) for n, content in words.items()
+    )
+    question = "What is your budget for the hotel?"
+    for n, found in ((1, first), (2, second)):
+        assert [(one.claim.text, one.claim.question) for one in found.sound] == [(words[n], question)]
+    assert [one.claim.text for one in third.doubtful] == ["I row."]  # "Rome" does not stand in the question
+    (spoilt,) = check(a_claim(1, content="I adore Zanzibar"), turns=turns, context=asked).sound
+    assert (spoilt.claim.text, spoilt.claim.question) == (f"{question} At most 140 euros.", question)
+    (spoilt,) = check(a_claim(2, content="I adore Zanzibar"), turns=turns, context=asked).doubtful
+    assert (spoilt.claim.text, spoilt.claim.question) == ("Somewhere quiet.", "")
 
 
 def test_of_claims_over_the_same_units_or_words_the_longest_stays_in_the_order_said_and_no_guess() -> None:
