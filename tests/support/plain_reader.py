@@ -119,6 +119,9 @@ class PlainReader:
         known = REACHES.items()
         return [next((reach for end, reach in known if one.endswith(end)), OrderReach.TOPIC) for one in folded]
 
+    async def leaning(self, texts: Sequence[str]) -> list[float]:
+        return [0.0 for _ in texts]
+
     def _claims(self, message: str, turn: Turn, previous: Turn | None) -> list[Claim]:
         if reply := bare_reply(message):
             answered = self._answered(message.strip(), turn, previous, is_affirmed=reply == "yes")

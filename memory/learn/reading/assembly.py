@@ -124,8 +124,22 @@ def _understandable(reading: JudgedMessage, parts: Sequence[_Part], number: int,
         told = answered(claim, question_of(reading.previous.answer), reading.previous.id, leans=part.leans)
     else:
         told = _with_words_before(reading, parts, number, claim)
-    is_lost = told.text == claim.text and part.labels.leaning_share >= LOST_SHARE_MIN and claim.act is Act.STATE
-    return replace(told, confidence=claim.confidence * LOST_CONFIDENCE) if is_lost else told
+    return judged_alone(told, part.labels.leaning_share)
+
+
+def judged_alone(claim: Claim, share: float) -> Claim:
+    """The claim, or, if it is in its own words alone, with what `share` says: how likely nobody could understand those.
+
+    The words of a question that they do not lean on are left out.
+    """
+    own = unwrapped(claim.evidence.words)
+    if claim.question and share < LEANING_SHARE_MIN:
+        claim = replace(claim, text=own, question="")
+    if claim.text != own:
+        return claim
+    is_lost = share >= LOST_SHARE_MIN and claim.act is Act.STATE
+    leans = share >= (CORRECTION_LEANING_MIN if claim.act is Act.CORRECT else LEANING_SHARE_MIN)
+    return replace(claim, leans=leans, confidence=claim.confidence * (LOST_CONFIDENCE if is_lost else 1.0))
 
 
 def _with_words_before(reading: JudgedMessage, parts: Sequence[_Part], number: int, claim: Claim) -> Claim:

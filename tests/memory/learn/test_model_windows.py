@@ -13,6 +13,7 @@ from plain_reader import FactReader, PlainReader, moves
 from reading_parts import ScriptedChat, a_claim, claims
 from scripted_model import ScriptedModel, running_model, scripted
 from suspensions import EVERY, crash_points
+from trained_reader import trained_reader
 from turn_logs import Process, leased, sqlite_deployment
 
 from memory.learn import plan
@@ -173,6 +174,15 @@ async def test_what_the_model_claims_still_has_to_pass_the_gate(bench: Bench) ->
         await work(bench, process, model)
     assert await bench.contents() == [BEES]
     assert bench.count("memproxy_facts_dropped_total", reason="planted") == 1
+    assert bench.count("memproxy_facts_dropped_total", reason="unsure") == 1
+
+
+async def test_words_of_a_claim_that_nobody_could_understand_are_not_stored(bench: Bench, process: Process) -> None:
+    six, school = a_claim(1, values=["six"]), a_claim(2)
+    reader = ModelReader(ScriptedChat(claims(six, school)), ASKING)
+    await bench.tell(process, f"He is six. {SCHOOL}")
+    await bench.worker(process, model=FallbackReader(reader, trained_reader(), metrics=bench.metrics)).work_off()
+    assert await bench.contents() == [SCHOOL]
     assert bench.count("memproxy_facts_dropped_total", reason="unsure") == 1
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -29,11 +28,6 @@ def sound(*items: Any, turns: list[Turn] | None = None, context: list[Turn] | No
     assert found.objections == ()
     (placed,) = found.sound
     return placed.claim
-
-
-def replied(text: str, question: str, **fields: Any) -> Claim:
-    """The only claim in a reply to what the assistant said."""
-    return sound(a_claim(1, **fields), turns=said(text), context=said("Hi.", answers=[question]))
 
 
 def day(text: str) -> float:
@@ -310,70 +304,6 @@ def test_category_and_importance_follow_the_act_and_time_and_scope_the_turn() ->
     assert sound(a_claim(1, act="remember")).importance > sound(a_claim(1)).importance
     claim = sound(a_claim(2), turns=said("Hello.", "I dive."))
     assert (claim.said_at, claim.evidence.turn_id, claim.scope.session_id) == (AT + 1, "t1", "s1")
-
-
-@pytest.mark.parametrize("act", ["confirm", "state"])
-def test_a_bare_yes_quotes_the_question_and_says_whose_words_they_are(act: str) -> None:
-    claim = replied("yes", "Nice. Do you still dive?", act=act)
-    assert (claim.act, claim.text) == (Act.STATE, "Do you still dive? yes")
-    assert (claim.evidence.quote, claim.evidence.role) == ("Do you still dive?", Role.ASSISTANT)
-    unasked = replied("yes", "You still dive.", act="confirm")
-    assert (unasked.act, unasked.text) == (Act.CONFIRM, "yes")
-
-
-@pytest.mark.parametrize("text", ["Nope.", "Nah", "No.", "Nö", "不是"])
-@pytest.mark.parametrize("says_no", [True, False])
-def test_a_bare_no_denies_what_was_asked_whatever_the_model_says(text: str, *, says_no: bool) -> None:
-    claim = replied(text, "Nice. Are you vegetarian?", no=says_no)
-    assert (claim.text, claim.is_affirmed) == (f"Are you vegetarian? {text}", False)
-
-
-def test_a_yes_in_more_words_states_what_the_model_makes_of_it_and_the_question() -> None:
-    asked = "Are the twins both vegetarian?"
-    fields = {"act": "confirm", "content": "The twins are both vegetarian"}
-    claim = replied("Yes, both of them.", asked, **fields)
-    assert (claim.act, claim.text, claim.question) == (Act.STATE, fields["content"], asked)
-    assert replied("Yes, both of them.", asked, act="confirm").act is Act.CONFIRM
-
-
-MOST = "What is it that you like most of all?"
-COOK = "Since you are diabetic and vegetarian, what do you like to cook?"
-
-
-@pytest.mark.parametrize(
-    ("asked", "text", "content", "stated"),
-    [
-        (COOK, "I like making pasta.", "", "I like making pasta."),  # not completed: no question is taken along
-        ("What is your budget?", "900 euros", "My budget is 900 euros", "My budget is 900 euros"),
-        (MOST, "Pasta.", "I adore Zanzibar, Pasta.", f"{MOST} Pasta."),  # its words add something
-        (MOST, "面条", "I adore Zanzibar, 面条", f"{MOST} 面条"),
-        (COOK, "Pasta.", "I cook Zanzibar pasta", "what do you like to cook? Pasta."),  # only what it asks
-    ],
-)
-def test_a_reply_that_the_model_completes_takes_the_question_along_or_is_marked_with_it(
-    asked: str, text: str, content: str, stated: str
-) -> None:
-    claim = replied(text, asked, content=content)
-    assert (claim.text, claim.evidence.quote) == (stated, text)
-    assert claim.question == (asked[-len(claim.question) :] if content else "")
-    assert bool(claim.question) is bool(content)
-
-
-def test_each_sentence_of_a_reply_may_take_words_of_the_question_along() -> None:
-    asked = said("Hi.", answers=["Is the hotel in Rome? What is your budget for the hotel?"])
-    turns = [replace(one, id="t9") for one in said("At most 140 euros. Somewhere quiet. I row.")]
-    words = {1: "My budget for the hotel is at most 140 euros", 2: "The hotel is somewhere quiet", 3: "I row in Rome"}
-    first, second, third = (
-        check(a_claim(n, content=content), turns=turns, context=asked) for n, content in words.items()
-    )
-    question = "What is your budget for the hotel?"
-    for n, found in ((1, first), (2, second)):
-        assert [(one.claim.text, one.claim.question) for one in found.sound] == [(words[n], question)]
-    assert [one.claim.text for one in third.doubtful] == ["I row."]  # "Rome" does not stand in the question
-    (spoilt,) = check(a_claim(1, content="I adore Zanzibar"), turns=turns, context=asked).sound
-    assert (spoilt.claim.text, spoilt.claim.question) == (f"{question} At most 140 euros.", question)
-    (spoilt,) = check(a_claim(2, content="I adore Zanzibar"), turns=turns, context=asked).doubtful
-    assert (spoilt.claim.text, spoilt.claim.question) == ("Somewhere quiet.", "")
 
 
 def test_of_claims_over_the_same_units_or_words_the_longest_stays_in_the_order_said_and_no_guess() -> None:
