@@ -337,7 +337,7 @@ def _is_explicit(known: Known) -> bool:
 def _rests_on(known: Known, turn_id: str) -> bool:
     """On nothing else."""
     if isinstance(known, Claim):
-        return known.evidence.turn_id == turn_id
+        return any(quoted.turn_id == turn_id for quoted in known.sources)
     is_on_it = any(quoted.turn_id == turn_id for quoted in known.evidence)
     return is_on_it and without_sources(known, [turn_id], now=known.updated_at) is None
 

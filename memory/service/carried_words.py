@@ -40,8 +40,5 @@ def without_carried_words(text: str, said: Evidence, gone: Iterable[str]) -> str
 
 def with_own_fields(fact: Fact, said: Evidence) -> Fact:
     """With its name and values only where its own words have them."""
-    return replace(
-        fact,
-        name=as_typed(fact.name, said.words),
-        values=tuple(value for value in fact.values if as_typed(value, said.words)),
-    )
+    values = tuple(value for value in fact.values if as_typed(value, said.words))
+    return replace(fact, name=as_typed(fact.name, said.words), values=values)

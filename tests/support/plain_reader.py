@@ -133,7 +133,8 @@ class PlainReader:
         question = question_of(previous.answer) if previous is not None else ""
         if previous is not None and question:
             text, evidence = f"{question} {reply}", Evidence(question, previous.id, Role.ASSISTANT)
-            return Claim(Act.STATE, text, evidence, turn.scope, turn.at, is_affirmed=is_affirmed, made_by=self.name)
+            claim = Claim(Act.STATE, text, evidence, turn.scope, turn.at, is_affirmed=is_affirmed, made_by=self.name)
+            return replace(claim, reply=Evidence(reply, turn.id))
         if not is_affirmed:
             return None
         return Claim(Act.CONFIRM, reply, Evidence(reply, turn.id), turn.scope, turn.at, made_by=self.name)
