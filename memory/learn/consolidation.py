@@ -369,7 +369,7 @@ def row_of(claim: Claim, memory_id: str, now: float) -> Memory:
         attribute=claim.attribute,
         values=claim.values,
         is_affirmed=claim.is_affirmed,
-        evidence=(claim.evidence,),
+        evidence=claim.sources,
         utc_offset=claim.utc_offset,
     )
 

@@ -33,7 +33,7 @@ from memory.model import (
 from memory.model.claims import ORDERS, STORED_ACTS
 from memory.model.days import without_days
 from memory.ports import OrderReach
-from memory.service.carried_words import without_carried_words
+from memory.service.carried_words import with_own_fields, without_carried_words
 from memory.service.erasure import without_sources
 
 FORGET_MEMORIES_MAX = 20_000  # examined for one request; more than anybody has
@@ -160,9 +160,11 @@ def without_words_of(gone: Collection[Claim], kept: Iterable[Claim]) -> list[Cla
 
 def _without_words_of(gone: Collection[Claim], claim: Claim) -> Claim:
     here = claim.evidence
-    of_turn = [one.evidence for one in gone if one.evidence.turn_id == here.turn_id]
-    claim = replace(claim, text=without_carried_words(claim.text, here, of_turn))
-    is_shared = any(other.quote == here.quote for other in of_turn)
+    of_turn = [one for one in gone if one.evidence.turn_id == here.turn_id]
+    words = [word for one in of_turn for word in (one.evidence.words, *one.values)]
+    text = without_carried_words(claim.text, here, words)
+    claim = claim if text == claim.text else replace(with_own_fields(claim, here), text=text)
+    is_shared = any(one.evidence.quote == here.quote for one in of_turn)
     return replace(claim, evidence=here.alone) if is_shared else claim
 
 
@@ -350,7 +352,7 @@ def _is_explicit(known: Known) -> bool:
 def _rests_on(known: Known, turn_id: str) -> bool:
     """On nothing else."""
     if isinstance(known, Claim):
-        return known.evidence.turn_id == turn_id
+        return any(quoted.turn_id == turn_id for quoted in known.sources)
     is_on_it = any(quoted.turn_id == turn_id for quoted in known.evidence)
     return is_on_it and without_sources(known, [turn_id], now=known.updated_at) is None
 

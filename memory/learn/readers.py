@@ -14,6 +14,7 @@ from typing import TypeVar
 import structlog
 
 from memory.errors import Late, Unavailable, Unusable
+from memory.learn.reading.assembly import judged_alone
 from memory.model import Claim, Turn
 from memory.ports import FrameMark, OrderReach, PairRelation, PairVerdict, ReadyReader, StatementPair, StatementReader
 from memory.ports.reading import ExamResult
@@ -62,6 +63,9 @@ class OffReader:
     async def reaches(self, orders: Sequence[str]) -> list[OrderReach]:
         return [OrderReach.TOPIC for _ in orders]
 
+    async def leaning(self, texts: Sequence[str]) -> list[float]:
+        return [0.0 for _ in texts]
+
 
 async def examine(readers: Readers, sit: Sit, *, metrics: Metrics) -> bool:
     """Return once the model has passed (it then reads windows) or failed; whether it passed."""
@@ -94,19 +98,22 @@ async def examine(readers: Readers, sit: Sit, *, metrics: Metrics) -> bool:
 
 class FallbackReader:
     """`memory.ports.StatementReader` that uses a second reader if the first gives no usable result, for that window or
-    those pairs only; the same if the first is too slow twice. The claims state which of the two made them.
+    those pairs only; the same if the first is too slow twice. The claims state which of the two made them. The second
+    one judges whether words that the first left as they are can be understood.
 
     Plain `Unavailable` (an outage) is passed on: it would meet any request, and the caller retries.
     """
 
-    def __init__(self, first: StatementReader, other: StatementReader, *, metrics: Metrics) -> None:
+    def __init__(self, first: StatementReader, other: ReadyReader, *, metrics: Metrics) -> None:
         self.name = first.name
         self._first = first
         self._other = other
         self._metrics = metrics
 
     async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
-        return await self._asked("window", lambda reader: reader.read(turns, context=context))
+        claims = await self._asked("window", lambda reader: reader.read(turns, context=context))
+        shares = await self._other.leaning([claim.evidence.words for claim in claims])
+        return [judged_alone(claim, share) for claim, share in zip(claims, shares, strict=True)]
 
     async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
         return await self._asked("pair", lambda reader: reader.relate(pairs))

@@ -111,6 +111,7 @@ class WindowReading:
         before, during = with_failed_turns(context, turns, failed)
         read = await self._claims(lease, list(map(muted, during)), list(map(muted, before)), save)
         claims = gate.without_repetitions(read)
+        self._metrics.facts_dropped.labels("repeated").inc(len(read) - len(claims))
         proposed = [claim for claim in claims if claim.act in STORED_ACTS]
         shown = await self._shown(lease.user_id, turns) if proposed else ()
         at, session = turns[-1].at, (lease.user_id, lease.session_id, lease.window_id)

@@ -70,7 +70,8 @@ class Claim:
     is about, "" for the author or if not given. `is_affirmed`: False for a denial ("I don't eat fish"). `said_at`,
     `holds_from`, `holds_until`: Unix seconds; None if open. `confidence`, `importance`: 0..1. `made_by`: the reader
     with its version. `question`: the assistant's, of `text`, to which the author's words reply. `leans`: whether `text`
-    says nothing without what was said before. `utc_offset`: of the author's zone then; None if unknown.
+    says nothing without what was said before. `utc_offset`: of the author's zone then; None if unknown. `reply`: where
+    the evidence is a question, the "yes" to it.
     """
 
     act: Act
@@ -93,6 +94,7 @@ class Claim:
     question: str = ""
     leans: bool = False
     utc_offset: int | None = None
+    reply: Evidence | None = None
 
     def __post_init__(self) -> None:
         if self.attribute != NO_ATTRIBUTE and self.attribute not in ATTRIBUTES:
@@ -101,6 +103,11 @@ class Claim:
             raise BadInput(f"unknown memory type or category: {self.memory_type!r:.40}, {self.category!r:.40}")
         if not (0.0 <= self.confidence <= 1.0 and 0.0 <= self.importance <= 1.0):
             raise BadInput("confidence and importance must lie between 0 and 1")
+
+    @property
+    def sources(self) -> tuple[Evidence, ...]:
+        """What it rests on, all together."""
+        return (self.evidence,) if self.reply is None else (self.evidence, self.reply)
 
     @property
     def is_explicit(self) -> bool:

@@ -116,6 +116,9 @@ class ReadyReader(StatementReader, Protocol):
     async def reaches(self, orders: Sequence[str]) -> list[OrderReach]:
         """One for each of these clauses that order to forget or not to store something."""
 
+    async def leaning(self, texts: Sequence[str]) -> list[float]:
+        """How likely each text cannot be understood without what was said before it, 0..1."""
+
 
 @dataclass(frozen=True, slots=True)
 class ExamKey:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from memory.errors import NotFound
+from memory.language import bare_reply
 from memory.model import Evidence, Memory, MemoryStatus, Role, Scope, statement_key
 from memory.model.derived import hanging_on
 from memory.model.memories import CONFIDENCE_STEP
@@ -311,6 +312,9 @@ def without_sources(memory: Memory, turn_ids: Collection[str], *, now: float) ->
 def without_evidence(memory: Memory, lost: Collection[Evidence], *, now: float) -> Memory | None:
     """The memory without that evidence; None if no other statement of the user supports it."""
     left = tuple(quoted for quoted in memory.evidence if quoted not in lost)
+    is_answer = any(quoted.role == Role.ASSISTANT for quoted in memory.evidence[:1])
+    if is_answer and any(bare_reply(quoted.words) for quoted in lost):
+        return None  # a question is a statement of the user only with the yes to it
     if not any(_holds_up(quoted, memory) for quoted in left):
         return None
     if len(left) == len(memory.evidence):
@@ -337,4 +341,4 @@ def _holds_up(quoted: Evidence, memory: Memory) -> bool:
         return False
     first = memory.evidence[0]
     repeats = statement_key(quoted.words) in (statement_key(memory.content), statement_key(first.words))
-    return repeats or quoted.words in memory.content or quoted == first
+    return quoted == first or ((repeats or quoted.words in memory.content) and not bare_reply(quoted.words))

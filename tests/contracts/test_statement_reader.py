@@ -10,6 +10,7 @@ from reading_parts import said
 from scripted_model import LiteralChat
 from trained_reader import trained_reader
 
+from memory.learn.reading.assembly import LOST_SHARE_MIN
 from memory.learn.reading.model_reader import ModelReader, ModelReaderSettings
 from memory.model import Claim, Message, Role, Turn
 from memory.ports import PairRelation, StatementPair, StatementReader
@@ -118,6 +119,13 @@ async def test_a_long_message_with_a_fact_in_it_is_quoted_word_for_word(reader: 
     found = await reader.read(turns, context=[])
     assert_verbatim(found, turns)
     assert FACTS[2] in {claim.evidence.quote for claim in found}
+
+
+async def test_our_own_encoder_tells_what_leans_on_other_words() -> None:
+    reader = trained_reader()
+    assert await reader.leaning([]) == []
+    shares = await reader.leaning([*FACTS, "He is six.", "At most 140 euros."])
+    assert [share >= LOST_SHARE_MIN for share in shares] == [False] * len(FACTS) + [True, True]
 
 
 async def test_every_pair_gets_one_verdict_in_order(reader: StatementReader) -> None:

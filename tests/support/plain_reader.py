@@ -119,6 +119,9 @@ class PlainReader:
         known = REACHES.items()
         return [next((reach for end, reach in known if one.endswith(end)), OrderReach.TOPIC) for one in folded]
 
+    async def leaning(self, texts: Sequence[str]) -> list[float]:
+        return [0.0 for _ in texts]
+
     def _claims(self, message: str, turn: Turn, previous: Turn | None) -> list[Claim]:
         if reply := bare_reply(message):
             answered = self._answered(message.strip(), turn, previous, is_affirmed=reply == "yes")
@@ -130,7 +133,8 @@ class PlainReader:
         question = question_of(previous.answer) if previous is not None else ""
         if previous is not None and question:
             text, evidence = f"{question} {reply}", Evidence(question, previous.id, Role.ASSISTANT)
-            return Claim(Act.STATE, text, evidence, turn.scope, turn.at, is_affirmed=is_affirmed, made_by=self.name)
+            claim = Claim(Act.STATE, text, evidence, turn.scope, turn.at, is_affirmed=is_affirmed, made_by=self.name)
+            return replace(claim, reply=Evidence(reply, turn.id))
         if not is_affirmed:
             return None
         return Claim(Act.CONFIRM, reply, Evidence(reply, turn.id), turn.scope, turn.at, made_by=self.name)

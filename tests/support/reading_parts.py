@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from memory.errors import Unusable
 from memory.learn.reading.exam import exam_version
 from memory.model import Claim, Message, Scope, Turn
-from memory.ports import Completion, PairRelation, PairVerdict, StatementPair
+from memory.ports import Completion, FrameMark, OrderReach, PairRelation, PairVerdict, StatementPair
 from memory.ports.reading import ExamKey, ExamResult, ExamResults
 from memory.processes.reader_parts import examinee, open_model_reader
 from memory.runtime.metrics import Metrics
@@ -76,7 +76,7 @@ class ScriptedChat:
 
 
 class FixedReader:
-    """`memory.ports.StatementReader` that reads what it was told to, or raises it."""
+    """A reader that reads what it was told to, or raises it; all that it judges leans that much."""
 
     def __init__(
         self,
@@ -84,11 +84,13 @@ class FixedReader:
         *,
         found: Sequence[Claim] | Exception = (),
         relation: PairRelation | Exception = PairRelation.UNRELATED,
+        leaning: float = 0.0,
     ) -> None:
         self.name = name
         self.windows = 0
         self._found = found
         self._relation = relation
+        self._leaning = leaning
 
     async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
         self.windows += 1
@@ -100,6 +102,15 @@ class FixedReader:
         if isinstance(self._relation, Exception):
             raise self._relation
         return [PairVerdict(self._relation, 0.9)] * len(pairs)
+
+    async def leaning(self, texts: Sequence[str]) -> list[float]:
+        return [self._leaning for _ in texts]
+
+    async def frames(self, turns: Sequence[Turn]) -> list[FrameMark]:
+        return []
+
+    async def reaches(self, orders: Sequence[str]) -> list[OrderReach]:
+        return [OrderReach.TOPIC for _ in orders]
 
 
 JUNK = Unusable("model", "junk")

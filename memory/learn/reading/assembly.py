@@ -21,7 +21,7 @@ from memory.learn.reading.judgements import (
     RequestSpan,
 )
 from memory.learn.reading.labels import IMPORTANCE, IMPORTANCE_ASKED, type_of
-from memory.learn.reading.replies import answered, question_of, size_of
+from memory.learn.reading.replies import answered, asking_clause, question_of, size_of
 from memory.learn.reading.units import Unit, unwrapped
 from memory.model import NO_ATTRIBUTE, Act, Claim, Evidence, Relation, Turn, is_single_valued
 from memory.model.claims import EXPLICIT_ACTS, ORDERS, STORED_ACTS
@@ -125,8 +125,22 @@ def _understandable(reading: JudgedMessage, parts: Sequence[_Part], number: int,
         told = answered(claim, question_of(reading.previous.answer), reading.previous.id, leans=part.leans)
     else:
         told = _with_words_before(reading, parts, number, claim)
-    is_lost = told.text == claim.text and part.labels.leaning_share >= LOST_SHARE_MIN and claim.act is Act.STATE
-    return replace(told, confidence=claim.confidence * LOST_CONFIDENCE) if is_lost else told
+    return judged_alone(told, part.labels.leaning_share)
+
+
+def judged_alone(claim: Claim, share: float) -> Claim:
+    """The claim, or, if it is in its own words alone, with what `share` says: how likely nobody could understand those.
+
+    The words of a question that they do not lean on are left out.
+    """
+    own = unwrapped(claim.evidence.words)
+    if claim.question and share < LEANING_SHARE_MIN:
+        claim = replace(claim, text=own, question="")
+    if claim.text != own:
+        return claim
+    is_lost = share >= LOST_SHARE_MIN and claim.act is Act.STATE
+    leans = share >= (CORRECTION_LEANING_MIN if claim.act is Act.CORRECT else LEANING_SHARE_MIN)
+    return replace(claim, leans=leans, confidence=claim.confidence * (LOST_CONFIDENCE if is_lost else 1.0))
 
 
 def _with_words_before(reading: JudgedMessage, parts: Sequence[_Part], number: int, claim: Claim) -> Claim:
@@ -134,12 +148,29 @@ def _with_words_before(reading: JudgedMessage, parts: Sequence[_Part], number: i
     if not part.leans or claim.act not in STORED_ACTS:
         return claim
     standing = next((one for one in reversed(parts[:number]) if not one.leans), parts[0])  # names whom it is about
-    told = _sentence_before(reading, part.index) if standing.leans else ""
+    told = sentence = _sentence_before(reading, part.index) if standing.leans else ""
     if number:
         end = part.start if standing is parts[number - 1] else standing.end
         told = f"{told} {_clause_before(reading, standing, end, claim.text)}".strip()
     text = f"{told} {claim.text}".strip()
-    return replace(claim, text=text) if len(text) <= TEXT_CHARACTERS_MAX else claim
+    claim = replace(claim, text=text) if len(text) <= TEXT_CHARACTERS_MAX else claim
+    return _with_question(reading, part, claim) if standing.leans and not sentence else claim
+
+
+def _with_question(reading: JudgedMessage, part: _Part, claim: Claim) -> Claim:
+    """With the question that the message replies to, and its words since, if none of those stand by themselves, and if
+    that helps: what was lost is not, what leans does not.
+    """
+    before = reading.units[: part.index]
+    leans = all(one.leaning_share >= LEANING_SHARE_MIN for one in reading.judgements[: part.index])
+    is_reply = leans and all(unit.is_own for unit in before) and claim.act is not Act.CORRECT
+    if reading.previous is None or not is_reply or bare_reply(claim.text):
+        return claim
+    asked = asking_clause(question_of(reading.previous.answer))
+    text = " ".join([asked, *(unwrapped(unit.text) for unit in before), claim.text])
+    most = LOST_SHARE_MIN if part.labels.leaning_share >= LOST_SHARE_MIN else LEANING_SHARE_MIN
+    helps = asked and len(text) <= TEXT_CHARACTERS_MAX and reading.leaning([text])[0] < most
+    return replace(claim, text=text, question=asked) if helps else claim
 
 
 def _clause_before(reading: JudgedMessage, standing: _Part, end: int, said: str) -> str:

@@ -141,7 +141,8 @@ def _placed(proposed: ProposedClaim, transcript: Transcript, made_by: str) -> tu
         raise _Invalid('"clause" must stand in the sentences that "u" names, word for word')
     act = _act(proposed.act)
     wrong: list[str] = []
-    written = list(dict.fromkeys(place.said.text for place in transcript.numbered_units))
+    of_turn = (place.said.text for place in transcript.numbered_units if place.said.turn.id == said.turn.id)
+    written = list(dict.fromkeys(of_turn))  # of no other turn, since a fact goes with the turn that it quotes
     written = written[: written.index(said.text) + 1]  # up to this message
     told = "\n".join(written)  # of which the model's content may put a word for a pronoun
 
@@ -280,7 +281,8 @@ def _span(word: str, quote: str, when: str, said_at: float, certain: float | Non
 def _understandable(claim: Claim, content: str, said: AuthorMessage, written: Sequence[str], wrong: list[str]) -> Claim:
     """The claim in the model's words, if every name, number and content word of them was said; otherwise as it is.
 
-    A whole reply that the model completes takes the question along, marked as the assistant's.
+    What replies to a question may take its words along where those of the author do not do, marked as the assistant's;
+    what begins the reply takes it as it is if the model's words are refused.
     """
     is_reply = claim.evidence.quote == claim.evidence.words and len(said.units) == 1
     if claim.act is Act.CONFIRM and is_reply and said.question and content and not bare_reply(claim.text):
@@ -289,11 +291,12 @@ def _understandable(claim: Claim, content: str, said: AuthorMessage, written: Se
         return answered(claim, said.question, said.asked_in, leans=False)
     if not content or claim.act not in STORED_ACTS:
         return claim
-    for question in ("", said.question) if is_reply and said.question else ("",):
+    for question in dict.fromkeys(("", said.question)):
         if _is_said(content, claim, [*written, question], question):
             return replace(claim, text=content, question=question)
     claim = replace(claim, values=tuple(value for value in claim.values if as_typed(value, claim.evidence.quote)))
-    if is_reply and said.question:
+    is_first = said.text.startswith(claim.evidence.words, said.units[0].start)
+    if is_first and said.question and claim.act is not Act.CORRECT:
         return answered(claim, said.question, said.asked_in, leans=True)
     wrong.append('"content" must say it in words of the author, with its "values"')
     return replace(claim, leans=claim.act is Act.CORRECT)  # the model says that it cannot be understood alone

@@ -23,9 +23,9 @@ def question_of(answer: str) -> str:
 def answered(claim: Claim, question: str, asked_in: str, *, leans: bool) -> Claim:
     """The claim of a whole message that replies to `question`, which the assistant asked in turn `asked_in`.
 
-    For a bare yes or no the question becomes the evidence, since the reply alone proves nothing; a no negates it. Any
-    other reply is stored with the question only if it leans on it: the assistant's words are not a statement of the
-    author.
+    For a bare yes or no the question becomes the evidence, beside the reply, which alone proves nothing; a no negates
+    it. Any other reply is stored with the question only if it leans on it: the assistant's words are not a statement of
+    the author.
     """
     if not question or claim.act not in STORED_ACTS | {Act.CONFIRM}:
         return claim
@@ -34,14 +34,15 @@ def answered(claim: Claim, question: str, asked_in: str, *, leans: bool) -> Clai
             return claim  # "Is that right?" has no content without the sentence before it
         act = Act.STATE if claim.act is Act.CONFIRM else claim.act
         evidence, is_affirmed = Evidence(question, asked_in, Role.ASSISTANT), claim.is_affirmed and reply == "yes"
-        return replace(claim, act=act, text=f"{question} {claim.text}", evidence=evidence, is_affirmed=is_affirmed)
+        text, said = f"{question} {claim.text}", claim.evidence
+        return replace(claim, act=act, text=text, evidence=evidence, is_affirmed=is_affirmed, reply=said)
     if not leans:
         return claim
-    asked = _asking_clause(question)
+    asked = asking_clause(question)
     return replace(claim, text=f"{asked} {claim.text}", question=asked)
 
 
-def _asking_clause(question: str) -> str:
+def asking_clause(question: str) -> str:
     """Without the part before the question: "since you are vegan, what do you cook?" """
     clause = question[max(question.rfind(mark) for mark in CLAUSE_ENDS) + 1 :].strip()
     return clause if size_of(clause) >= QUESTION_SIZE_MIN else question

@@ -91,6 +91,9 @@ class TrainedReader:
     async def reaches(self, orders: Sequence[str]) -> list[OrderReach]:
         return [reach_of(shares) for shares in await asyncio.to_thread(self._encoder.reaches, orders)]
 
+    async def leaning(self, texts: Sequence[str]) -> list[float]:
+        return await asyncio.to_thread(self._encoder.leaning, list(map(_shown, texts)))
+
     async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
         asked = list(map(_compared, pairs))
         distinct = list(dict.fromkeys(asked))
@@ -171,9 +174,12 @@ def _frames_of(units: Sequence[Unit], judgements: Sequence[Judgement]) -> Messag
 
 
 def _texts(units: Sequence[Unit]) -> list[str]:
-    """Each with a number of the same length in place of a redacted secret: the placeholder is not the author's."""
-    texts = (unit.text.replace("\n", " ") for unit in units)
-    return [PLACEHOLDER.sub(lambda found: STAND_IN.ljust(len(found[0])), text) for text in texts]
+    return [_shown(unit.text) for unit in units]
+
+
+def _shown(text: str) -> str:
+    """With a number of the same length in place of a redacted secret: the placeholder is not the author's."""
+    return PLACEHOLDER.sub(lambda found: STAND_IN.ljust(len(found[0])), text.replace("\n", " "))
 
 
 def _compared(pair: StatementPair) -> tuple[str, str]:

@@ -13,14 +13,16 @@ from claims import NOW, claim, turn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from learning_parts import Bench
+from memory_rows import memory
 from plain_reader import PlainReader
 from trained_reader import trained_reader
 from turn_logs import Process, sqlite_deployment
 
 from memory.language import bare_reply
 from memory.learn.feedback import CONFIDENCE_SURE, confirmations_of, is_restated, raised
-from memory.model import Act, Memory, Role, Turn, TurnStatus
+from memory.model import Act, Evidence, Memory, Role, Turn, TurnStatus
 from memory.ports import StatementReader
+from memory.service.erasure import without_sources
 
 TOLD = (
     "My budget for the Hawaii trip is $10,000.",
@@ -226,3 +228,49 @@ def test_what_is_as_sure_as_can_be_is_not_written_again() -> None:
     assert surer is not None
     assert 0.8 < surer.confidence < 1.0
     assert raised(replace(known, confidence=CONFIDENCE_SURE), now=NOW) is None
+
+
+CYCLE = "Do you still cycle to work?"
+
+
+async def yes_after_a_question(bench: Bench, process: Process) -> tuple[Turn, Turn]:
+    """The turns of the question and of the yes, which were learnt one after the other."""
+    asked = await bench.tell(process, "Hello there.", answer=CYCLE)
+    await bench.worker(process).work_off()
+    said = await bench.tell(process, "yes")
+    await bench.worker(process).work_off()
+    assert await bench.contents() == [f"{CYCLE} yes"]
+    return asked, said
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["the question", "the yes"])
+async def test_what_a_yes_confirmed_goes_with_the_turn_of_either(bench: Bench, process: Process, which: int) -> None:
+    turns = await yes_after_a_question(bench, process)
+    (memory,) = await bench.memories()
+    assert [(one.quote, one.role) for one in memory.evidence] == [(CYCLE, Role.ASSISTANT), ("yes", Role.USER)]
+    assert (await bench.erasure(process).source("ann", turns[which].id)).forgotten == (memory.id,)
+    assert await bench.contents() == []
+
+
+@pytest.mark.parametrize("is_learnt", [True, False], ids=["learnt", "in the same window"])
+async def test_who_takes_a_yes_back_takes_back_what_it_confirmed(
+    bench: Bench, process: Process, *, is_learnt: bool
+) -> None:
+    if is_learnt:
+        await yes_after_a_question(bench, process)
+    else:
+        await bench.tell(process, "Hello there.", answer=CYCLE)
+        await bench.tell(process, "yes")
+    await bench.tell(process, "Forget what I just said.")
+    await bench.worker(process).work_off()
+    assert await bench.contents() == []
+
+
+def test_a_yes_or_no_holds_up_nothing_but_its_question() -> None:
+    asked, no = Evidence("Do you know Nora?", "t2", Role.ASSISTANT), Evidence("no", "t3")
+    denied = memory("m", f"{asked.quote} no", evidence=(asked, no))
+    later = replace(denied, evidence=(asked, no, Evidence("I met Nora.", "t4")))
+    assert [without_sources(denied, [turn_id], now=NOW) for turn_id in ("t2", "t3")] == [None, None]
+    assert without_sources(later, ["t4"], now=NOW) == replace(denied, confidence=later.confidence, updated_at=NOW)
+    united = memory("m", "I know Nora", evidence=(Evidence("I know Nora", "t1"), asked, no))
+    assert without_sources(united, ["t1"], now=NOW) is None

@@ -65,3 +65,9 @@ async def test_a_memory_says_which_day_its_words_mean(bench: Bench, process: Pro
 async def test_a_sentence_has_a_bounded_number_of_facts(bench: Bench, process: Process) -> None:
     await learn(bench, process, " and ".join(f"I own boat number {n}" for n in range(20)) + ".")
     assert len(await bench.contents()) == FACTS_OF_SENTENCE_MAX
+
+
+async def test_a_fact_that_stands_twice_in_a_turn_is_stored_once_and_counted(bench: Bench, process: Process) -> None:
+    await learn(bench, process, f"{HOME} and {HOME} and {BEES}.")
+    assert await bench.contents() == [BEES, HOME]
+    assert bench.count("memproxy_facts_dropped_total", reason="repeated") == 1

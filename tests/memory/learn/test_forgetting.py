@@ -192,6 +192,16 @@ def test_what_is_withheld_does_not_stay_in_what_took_its_words_along() -> None:
     assert [one.text for one in without_words_of([gone], [kept])] == ["It makes me tired."]
 
 
+def test_nor_does_its_value_where_a_model_put_it_in_place_of_a_pronoun() -> None:
+    gone = claim("My brother Levi lives in Tallinn.", values=("Tallinn",))
+    kept = claim("I visit Levi in Tallinn in May", name="Levi", values=("Tallinn", "May"))
+    kept = replace(kept, evidence=Evidence("I visit him there in May.", gone.evidence.turn_id))
+    (left,) = without_words_of([gone], [kept])
+    assert (left.text, left.name, left.values) == ("I visit him there in May.", "", ("May",))
+    (whole,) = without_words_of([replace(gone, values=("Riga",))], [kept])
+    assert whole == kept
+
+
 def test_a_withheld_message_teaches_nothing_and_others_do() -> None:
     turns = [turn("I have a cat", turn_id="t0", at=NOW - 9), turn("off the record: I hate my boss. I live in Leeds.")]
     requests = requests_of([claim("off the record: I hate my boss.", act=Act.WITHHOLD)], turns[1:])

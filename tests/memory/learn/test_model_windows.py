@@ -10,9 +10,10 @@ from chat_server import FakeModelServer
 from claims import NOW, claim
 from learning_parts import Bench, Faults, Killed
 from plain_reader import FactReader, PlainReader, moves
-from reading_parts import a_claim, claims
+from reading_parts import ScriptedChat, a_claim, claims
 from scripted_model import ScriptedModel, running_model, scripted
 from suspensions import EVERY, crash_points
+from trained_reader import trained_reader
 from turn_logs import Process, leased, sqlite_deployment
 
 from memory.learn import plan
@@ -48,6 +49,32 @@ async def test_a_crash_between_reading_and_planning_does_not_ask_the_model_again
             await work(bench, process, model)
     assert await bench.contents() == [SCHOOL]
     assert len(model.read) == 1
+
+
+@pytest.mark.parametrize(
+    ("turns", "way"), [(1, "the fact is forgotten"), (2, "the fact is forgotten"), (2, "the turn is deleted")]
+)
+async def test_no_word_of_what_is_gone_stays_in_what_a_model_made_of_the_next_sentence(
+    bench: Bench, process: Process, turns: int, way: str
+) -> None:
+    sentences, fields = (
+        ["My brother Levi lives in Tallinn.", "I visit him there."],
+        {"name": "Levi", "about": "sibling"},
+    )
+    lives = a_claim(1, values=["Tallinn"], **fields)
+    visits = a_claim(2, content="I visit Levi in Tallinn", values=["Tallinn"], **fields)
+    model = ModelReader(ScriptedChat(claims(lives, visits), claims(a_claim(2))), ASKING)
+    told = [await bench.tell(process, one) for one in (sentences if turns > 1 else [" ".join(sentences)])]
+    await bench.worker(process, model=FallbackReader(model, PlainReader(), metrics=bench.metrics)).work_off()
+    first, second = sorted(await bench.memories(), key=lambda memory: memory.content != sentences[0])
+    assert (first.content, second.content) == (sentences[0], "I visit Levi in Tallinn" if turns == 1 else sentences[1])
+    if way == "the turn is deleted":
+        await bench.erasure(process).source("ann", told[0].id)
+    else:
+        await bench.erasure(process).memory("ann", first.id)
+    (left,) = await bench.memories()
+    assert (left.content, left.name, left.values) == ("I visit him there.", "", ())
+    assert [one.quote for one in left.evidence] == ["I visit him there."]
 
 
 async def test_of_a_sentence_only_the_fact_that_the_model_calls_replaced_changes(bench: Bench) -> None:
@@ -147,6 +174,15 @@ async def test_what_the_model_claims_still_has_to_pass_the_gate(bench: Bench) ->
         await work(bench, process, model)
     assert await bench.contents() == [BEES]
     assert bench.count("memproxy_facts_dropped_total", reason="planted") == 1
+    assert bench.count("memproxy_facts_dropped_total", reason="unsure") == 1
+
+
+async def test_words_of_a_claim_that_nobody_could_understand_are_not_stored(bench: Bench, process: Process) -> None:
+    six, school = a_claim(1, values=["six"]), a_claim(2)
+    reader = ModelReader(ScriptedChat(claims(six, school)), ASKING)
+    await bench.tell(process, f"He is six. {SCHOOL}")
+    await bench.worker(process, model=FallbackReader(reader, trained_reader(), metrics=bench.metrics)).work_off()
+    assert await bench.contents() == [SCHOOL]
     assert bench.count("memproxy_facts_dropped_total", reason="unsure") == 1
 
 

@@ -287,6 +287,61 @@ def test_a_short_answer_stands_behind_its_question_and_quotes_the_author_alone()
     assert (claim.text, claim.evidence.quote, claim.evidence.role) == ("What is your cat called? Miso", "Miso", "user")
 
 
+BUDGET = "What is your budget for the hotel?"
+ASKED = turn("hi", turn_id="t0", answer=f"Sure. {BUDGET}")
+
+
+@pytest.mark.parametrize(
+    ("message", "stands", "contents"),
+    [
+        (
+            ["At most 140 euros.", "Somewhere quiet."],
+            [False, False],
+            [f"{BUDGET} At most 140 euros.", f"{BUDGET} At most 140 euros. Somewhere quiet."],
+        ),
+        (["At most 140 euros.", "I row."], [False, True], [f"{BUDGET} At most 140 euros.", "I row."]),
+        (["I row.", "At most 140 euros."], [True, False], ["I row.", "I row. At most 140 euros."]),
+        (["I row.\n\n", "At most 140 euros."], [True, False], ["I row.", "At most 140 euros."]),
+        (["> 90 was fine.\n\n", "At most 140 euros."], [False, False], ["At most 140 euros."]),
+    ],
+)
+def test_what_a_reply_begins_with_takes_the_question_along_as_far_as_nothing_stands(
+    message: list[str], stands: list[bool], contents: list[str]
+) -> None:
+    claims = read(" ".join(message), *(STATED if one else LEANING for one in stands), previous=ASKED)
+    assert [claim.text for claim in claims] == contents
+    assert [claim.question for claim in claims] == [BUDGET * text.startswith(BUDGET) for text in contents]
+    assert {claim.evidence.role for claim in claims} == {Role.USER}
+
+
+def test_each_fact_of_the_sentence_that_begins_a_reply_takes_the_question_along() -> None:
+    text = "It's for two and lies at 140 euros."
+    facts = {"It's for two": LEANS, "lies at 140 euros": LEANS}
+    said = stated(text, facts, "two", "140 euros", **LEANS)
+    assert [claim.text for claim in read(f"{text} I row.", said, STATED, previous=ASKED)] == [
+        f"{BUDGET} It's for two",
+        f"{BUDGET} It's for … lies at 140 euros",
+        "I row.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("share", "with_question", "is_taken_along"),
+    [(0.97, 0.8, True), (0.97, 0.95, False), (0.6, 0.3, True), (0.6, 0.55, False)],
+)
+def test_a_question_that_does_not_help_is_left_out(share: float, with_question: float, *, is_taken_along: bool) -> None:
+    said = judgement({"state": 0.99}, leaning_share=share)
+    claim, _ = read("At most 140 euros. I row.", said, STATED, previous=ASKED, leaning=with_question)
+    assert claim.text.startswith(BUDGET) is is_taken_along
+    assert (claim.confidence >= CONFIDENCE_AT_LEAST) is (is_taken_along or share < 0.9)
+
+
+@pytest.mark.parametrize(("text", "act"), [("No, 140 euros.", "correct"), ("Yes.", "state")])
+def test_a_correction_and_a_yes_at_the_beginning_of_a_reply_take_nothing_along(text: str, act: str) -> None:
+    said = judgement({act: 0.95}, **LEANS)
+    assert read(f"{text} I row.", said, STATED, previous=ASKED)[0].text == text
+
+
 def test_dates_go_into_fields_and_never_into_the_words() -> None:
     (claim,) = read("I move on 2025-06-20.", judgement({"state": 0.9}, attribute="plan"))
     assert claim.text == "I move on 2025-06-20."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -296,6 +297,27 @@ async def test_the_first_reader_reads_and_the_other_is_not_asked_unless_the_firs
     assert (counted(metrics, "window"), counted(metrics, "pair")) == (1.0, 0.0)
     assert [one.relation for one in await other_steps_in.relate([PAIR, PAIR])] == [PairRelation.REPLACES] * 2
     assert (counted(metrics, "window"), counted(metrics, "pair")) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("share", "fields", "text", "confidence", "leans"),
+    [
+        (0.95, {}, "I dive.", 0.45, True),  # less than the gate asks for
+        (0.85, {}, "I dive.", 0.9, True),
+        (0.4, {}, "I dive.", 0.9, False),
+        (0.4, {"act": Act.CORRECT}, "I dive.", 0.9, True),
+        (0.95, {"act": Act.REMEMBER}, "I dive.", 0.9, True),
+        (0.95, {"text": "Ann and I dive."}, "Ann and I dive.", 0.9, False),
+        (0.95, {"text": "I dive in Rome.", "question": "In Rome?"}, "I dive in Rome.", 0.9, False),
+        (0.3, {"text": "I dive in Rome.", "question": "In Rome?"}, "I dive.", 0.9, False),
+    ],
+)
+async def test_the_other_judges_what_the_first_left_in_the_authors_words(
+    share: float, fields: dict[str, Any], text: str, confidence: float, *, leans: bool
+) -> None:
+    first, other = FixedReader(found=[replace(CLAIM, **fields)]), FixedReader(leaning=share)
+    (claim,) = await FallbackReader(first, other, metrics=Metrics(CollectorRegistry())).read([], context=())
+    assert (claim.text, round(claim.confidence, 2), claim.leans) == (text, confidence, leans)
 
 
 async def test_an_outage_is_passed_on() -> None:
