@@ -155,8 +155,11 @@ def _without_words_of(gone: Collection[Claim], claim: Claim) -> Claim:
 
 
 def lasting(requests: Sequence[ForgetRequest]) -> list[ForgetRequest]:
-    """The requests that also apply to earlier statements that are learnt later, for example from a dead letter."""
-    return [one for one in requests if one.reach in (*NAMING, OrderReach.EVERYTHING, OrderReach.CONVERSATION)]
+    """The requests that also apply to earlier statements that are learnt later, for example from a dead letter. Among
+    those that were filled in, they are the ones that mean their conversation.
+    """
+    private = [one for one in requests if one.reach is OrderReach.CONVERSATION]
+    return private + [one for one in carried_out(requests) if one.reach in (*NAMING, OrderReach.EVERYTHING)]
 
 
 def carried_out(requests: Sequence[ForgetRequest]) -> list[ForgetRequest]:
