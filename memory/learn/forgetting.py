@@ -170,9 +170,10 @@ def _without_words_of(gone: Collection[Claim], claim: Claim) -> Claim:
 
 def lasting(requests: Sequence[ForgetRequest]) -> list[ForgetRequest]:
     """The requests that also apply to other windows: to earlier statements that are learnt later, for example from a
-    dead letter, and to what is said after them in their conversation.
+    dead letter, and to what is said after them in their conversation; nothing but the latter if they were filled in.
     """
-    return [one for one in requests if one.reach in (*NAMING, OrderReach.EVERYTHING, *FROM_NOW)]
+    from_now = [one for one in requests if one.reach in FROM_NOW]
+    return from_now + [one for one in carried_out(requests) if one.reach in (*NAMING, OrderReach.EVERYTHING)]
 
 
 def carried_out(requests: Sequence[ForgetRequest]) -> list[ForgetRequest]:

@@ -132,9 +132,7 @@ class WindowReading:
         orders = [claim for claim in verdict.orders if claim not in framed]
         said = forgetting.requests_of(orders, turns, await self._reaches(orders), said=claims)
         requests = forgetting.carried_out(said)
-        # One that was filled in deletes nothing, but what follows in its conversation is not learnt either.
-        marked = [one for one in said if one in requests or one.reach in forgetting.FROM_NOW]
-        if lasting := forgetting.lasting(marked):
+        if lasting := forgetting.lasting(said):
             await self._turn_log.mark_forget_requests(lease, _by_turn(lasting))
         later = await self.later_requests(lease)
         close = await self.closeness([*said, *later], [claim.text for claim in claims])
@@ -179,14 +177,20 @@ class WindowReading:
         orders = await self._turn_log.forget_requests_for(lease, limit=forgetting.LATER_REQUESTS_MAX)
         stored = [(order.turn, decode_claims(order.claims or None)) for order in orders]
         claims = [claim for _, found in stored for claim in found or ()]
-        unread = [turn for turn, found in stored if found is None]  # marked by another release
-        claims += await self._readers.ready.read(unread, context=()) if unread else []
+        for turn in (turn for turn, found in stored if found is None):  # marked by another release or system
+            claims += await self._orders_in(turn)
         made = gate.without_repetitions(claims)
         found = forgetting.requests_of(made, [order.turn for order in orders], await self._reaches(made))
         before = {order.turn.id for order in orders if not order.is_since}
         return [
             one for one in forgetting.lasting(found) if one.turn.id not in before or one.reach in forgetting.FROM_NOW
         ]
+
+    async def _orders_in(self, turn: Turn) -> list[Claim]:
+        read = await self._readers.ready.read([turn], context=())
+        orders = gate.check_claims([one for one in read if one.act not in STORED_ACTS], [turn]).orders
+        framed = frames.foreign(orders, [turn], await self._readers.ready.frames([turn]) if orders else ())
+        return [one for one in orders if one not in framed]
 
     async def _reaches(self, claims: Sequence[Claim]) -> dict[str, OrderReach]:
         texts = list(dict.fromkeys(claim.text for claim in claims if claim.act in ORDERS))

@@ -78,11 +78,17 @@ class Learning(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TurnCopy:
-    """`in_summaries`: False of a turn that says what was forgotten or withheld, or asks for that."""
+    """`in_summaries`: False of a turn that says what was forgotten or withheld, or asks for that.
+
+    `is_order`: it asks for that, and whoever learns other turns applies it. `is_held`: if due, not before the same copy
+    comes without it, behind the orders of all turns.
+    """
 
     turn: Turn
     learning: Learning = Learning.LEARNT
     in_summaries: bool = True
+    is_order: bool = False
+    is_held: bool = False
 
 
 def copied_turn_id(user_id: str, turn_id: str) -> str:

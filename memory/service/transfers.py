@@ -2,9 +2,10 @@
 
 The first line says what the file is. Each further line has a `kind`: `profile`, with what the user decided about a
 profile (lines from memories are built again); `shared_memory`, with what is shared in a project; `memory`,
-whatever its status, with its id, times, claim and evidence; and of the conversation record `turn`, `message` and
-`raw_words`. Vectors and summaries are made again by the system that imports. Lines of other kinds, and
-of shared memories, are counted and not read.
+whatever its status, with its id, times, claim and evidence; and of the conversation record `turn` (those that are due
+come again behind all others, so that no worker learns them before what was ordered since is there), `message` and
+`raw_words`. Vectors and summaries are made again by the system that imports. Lines of other kinds, and of shared
+memories, are counted and not read.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from memory.model import (
 )
 from memory.model.raw_words import embedded_text, raw_row_ids
 from memory.model.recorded import ID_OF_TURN
-from memory.model.turns import TurnCopy
+from memory.model.turns import Learning, TurnCopy
 from memory.model.wordings import plain_metadata_of, with_wordings, wordings_of
 from memory.ports import LedgerWrite, MemoryFilter
 from memory.service import imported_ids
@@ -185,9 +186,16 @@ class MemoryTransfers(Service):
                 yield msgspec.json.encode(line) + b"\n"
 
     async def _recorded(self, user_id: str, project_id: str) -> AsyncIterator[_RecordLine]:
+        due = set[str]()
         async for copy in self._record.turns(user_id):
             if project_id in ("", copy.turn.scope.project_id):
-                yield ExportedTurn(copy)
+                if is_due := copy.learning is Learning.DUE:
+                    due.add(copy.turn.id)
+                yield ExportedTurn(replace(copy, is_held=is_due))
+        if due:  # again, now that what was ordered after them is there
+            async for copy in self._record.turns(user_id):
+                if copy.turn.id in due and copy.learning is not Learning.NEVER:
+                    yield ExportedTurn(replace(copy, learning=Learning.DUE))
         async for message in self._record.messages(user_id):
             if project_id in ("", message.project_id):
                 yield ExportedMessage(message)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from recorded import added, all_of, learn_all, texts
-from turn_logs import START, Deployment, Process, a_turn, lease_at, leased, tell
+from turn_logs import START, Deployment, Process, a_turn, lease_at, leased, tell, windows
 
 from memory.errors import Conflict
 from memory.model import ChainLink, Message, MessageFilter, RecallStatus, Receipt, ToolMessage, TurnStatus
@@ -192,14 +192,51 @@ async def test_a_copy_is_recorded_as_it_was_and_only_what_is_due_is_learnt(log: 
         TurnCopy(a_turn("t1", status=TurnStatus.CLOSED)),
         TurnCopy(a_turn("t2", status=TurnStatus.CLOSED), Learning.NEVER, in_summaries=False),
         TurnCopy(a_turn("t3", status=TurnStatus.CLOSED), Learning.DUE),
+        TurnCopy(a_turn("t4", status=TurnStatus.CLOSED), in_summaries=False, is_order=True),
     ]
-    assert await log.copies.add_turns("ann", given) == 3
+    assert await log.copies.add_turns("ann", given) == 4
     here = [replace(one, turn=replace(one.turn, id=copied_turn_id("ann", one.turn.id))) for one in given]
     assert await copied(log) == here
     assert await log.copies.add_turns("ann", given) == 0
     assert await log.copies.add_turns("ann", here) == 0
     lease = await leased(log, START + 100)
     assert [turn.id for turn in lease.turns] == [copied_turn_id("ann", "t3")]
+
+
+async def test_an_order_is_one_in_a_copy_too_whose_words_are_to_be_read_again(log: TurnLog) -> None:
+    await tell(log, "early")
+    late = await leased(log)
+    await tell(log, "order", session="s2")
+    await log.retry_at(late, due_at=START + 50, reason="not yet")
+    lease = await leased(log)
+    await log.mark_forget_requests(lease, {"order": b"read, of a turn that is called otherwise there"})
+    await log.acknowledge(lease)
+    given = await copied(log)
+    assert [(one.learning, one.is_order, one.in_summaries) for one in given] == [
+        (Learning.DUE, False, True),
+        (Learning.LEARNT, True, False),
+    ]
+    assert await log.copies.add_turns("bob", given) == 2
+    await tell(log, "of their conversation", user="bob", session="s2")
+    order = copied_turn_id("bob", "order")
+    for is_since in (True, False):
+        lease = await leased(log)
+        (found,) = await log.forget_requests_for(lease, limit=9)
+        assert (found.turn.id, found.claims, found.is_since) == (order, b"", is_since)
+        await log.acknowledge(lease)
+
+
+async def test_a_held_copy_is_learnt_once_it_comes_again_without_that(log: TurnLog) -> None:
+    held = TurnCopy(a_turn("t1", status=TurnStatus.CLOSED), Learning.DUE, is_held=True)
+    assert [await log.copies.add_turns("ann", [held]) for _ in range(2)] == [1, 0]
+    (here,) = await copied(log)
+    assert (here.learning, await lease_at(log, START + 100)) == (Learning.DUE, None)
+    for user, learning in (("bob", Learning.DUE), ("ann", Learning.NEVER)):
+        await log.copies.add_turns(user, [replace(here, learning=learning)])
+    assert await log.copies.add_turns("ann", [replace(held, is_held=False)]) == 0
+    assert sorted(await windows(log)) == sorted([[copied_turn_id("bob", here.turn.id)], [here.turn.id]])
+    await log.copies.add_turns("ann", [here])
+    assert await lease_at(log, START + 100) is None
 
 
 async def test_nobody_learns_from_a_copy_whether_somebody_else_has_a_turn_of_that_id(log: TurnLog) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from memory.adapters.pages import paged
 from memory.adapters.sql import known_exchanges, recorded_messages
 from memory.adapters.sql.database import DatedOnDatabase, reading, reads, writes
 from memory.adapters.sql.recorded_rows import message_of
 from memory.adapters.sql.statements import Connection, listed, statements
-from memory.adapters.sql.turns_queue import TAUGHT, insert_turn
+from memory.adapters.sql.turns_queue import TAUGHT, insert_turn, make_ready
 from memory.adapters.sql.turns_rows import turn_of
 from memory.adapters.well_formed import well_formed
 from memory.model import Message, RecordedMessage, Turn, TurnStatus
@@ -21,7 +22,7 @@ from memory.model.turns import Learning, TurnCopy, copied_turn_id
 SQL = statements("record_copies")
 
 PAGE_ROWS = 50  # of at most 2 MiB each
-_LEARNING = {"learnt": Learning.LEARNT, "open": Learning.DUE, "ready": Learning.DUE, "window": Learning.DUE}
+_LEARNING = {"learnt": Learning.LEARNT} | dict.fromkeys(("open", "ready", "window", "held"), Learning.DUE)
 
 
 def own_turns(connection: Connection, user_id: str, turn_ids: Collection[str]) -> frozenset[str]:
@@ -38,10 +39,7 @@ class SqlRecordCopies(DatedOnDatabase):
     @reads
     def _turns(self, connection: Connection, user_id: str, after: int) -> list[tuple[int, TurnCopy]]:
         rows = SQL.turns_after(connection, user_id=user_id, after=after, page_rows=PAGE_ROWS)
-        return [
-            (row[0], TurnCopy(_plain_turn(turn_of(tuple(row))), _LEARNING.get(stage, Learning.NEVER), not is_left_out))
-            for stage, is_left_out, *row in rows
-        ]
+        return [(row[3], _copy_of(row)) for row in rows]
 
     @reads
     def _messages(self, connection: Connection, user_id: str, after: int) -> list[tuple[int, RecordedMessage]]:
@@ -61,18 +59,34 @@ class SqlRecordCopies(DatedOnDatabase):
         return recorded_messages.add(connection, user_id, placed, now=self._clock())
 
 
+def _copy_of(row: Sequence[Any]) -> TurnCopy:
+    stage, is_left_out, is_order, *turn = row
+    learning = _LEARNING.get(stage, Learning.NEVER)
+    return TurnCopy(_plain_turn(turn_of(tuple(turn))), learning, not is_left_out, bool(is_order))
+
+
 def _add_turn(connection: Connection, copy: TurnCopy, user_id: str, now: float) -> bool:
     ids = (copy.turn.id, copied_turn_id(user_id, copy.turn.id))
     turn = replace(copy.turn, id=ids[1], scope=replace(copy.turn.scope, user_id=user_id), receipt_id="")
     recorded = (known_exchanges.was_recorded(connection, replace(turn, id=one)) for one in ids)
-    if own_turns(connection, user_id, ids) or any(recorded):
-        return False
     is_due = copy.learning is Learning.DUE and turn.status in TAUGHT
-    stage = "ready" if is_due else "learnt" if copy.learning is Learning.LEARNT else "nothing"
+    if own_turns(connection, user_id, ids) or any(recorded):
+        if is_due and not copy.is_held:
+            _release(connection, user_id, ids, now)
+        return False
+    due = "held" if copy.is_held else "ready"
+    stage = due if is_due else "learnt" if copy.learning is Learning.LEARNT else "nothing"
     insert_turn(connection, turn, now=now, owner="", stage=stage)
+    if copy.is_order:
+        SQL.mark_order(connection, id=turn.id)
     if not copy.in_summaries:
         SQL.insert_left_out(connection, id=turn.id, user_id=turn.scope.user_id, session_id=turn.scope.session_id)
     return True
+
+
+def _release(connection: Connection, user_id: str, turn_ids: Sequence[str], now: float) -> None:
+    for seq, session_id in SQL.release(connection, user_id=user_id, turn_ids=listed(turn_ids)).fetchall():
+        make_ready(connection, seq, user_id, session_id, now)
 
 
 def _placed(connection: Connection, message: RecordedMessage, user_id: str) -> RecordedMessage | None:

@@ -9,7 +9,7 @@
 --
 --     open ─► ready ─► window ─► learnt            nothing: failed or aborted, there is nothing to learn
 --                         └────► dropped           withdrawn: its scope was deleted before it was learnt
---                                                  abandoned: on a branch that the client left; it can be resumed
+--     held ─► ready                                abandoned: on a branch that the client left; it can be resumed
 --
 -- A ready turn is looked at once: `worth` says what a look found, NULL that nobody has looked yet. A session is
 -- urgent up
@@ -18,7 +18,7 @@
 -- somebody asks of memory, as does a window that `is_asked`. `is_order`: a turn asks to forget something, and
 -- `order_claims` are the claims that say so, for whoever learns something older late must take a request as it was
 -- read
--- then; NULL where nobody kept them.
+-- then; NULL where nobody kept them, as of a copy. A copy that is due is held until it comes again, behind all orders.
 --
 -- One row holds one exchange, and the conversation record is derived from it without another column: conversation_id
 -- is

@@ -49,7 +49,7 @@ async def test_all_of_the_project_goes_and_all_else_stays(
     listed = (await api.get("/v1/memory/receipts")).json()["receipts"]
     assert sorted(one["id"] for one in listed) == ["r-", "r-blue"]
     whole = (await api.get("/v1/memory/export")).text
-    assert len(whole.splitlines()) == 1 + 2 * 7
+    assert len(whole.splitlines()) == 1 + 2 * 8
     assert not [words for words in ('"red"', "of red", "on red", "it red", "red!") if words in whole]
 
 
