@@ -50,22 +50,21 @@ def withheld_turns(
     claimed = {claim.evidence.turn_id for claim in claims}
     place = {turn.id: index for index, turn in enumerate(turns)}
     for request in requests:
-        withheld |= {turn.id for turn in turns[place.get(request.turn.id, 0) :] if request.reach in FROM_NOW}
-        withheld |= _meant(request, turns[: place.get(request.turn.id, 0)], claimed)
+        index = place.get(request.turn.id, 0)
+        withheld |= _meant(request, turns[:index], turns[index:], claimed)
     for request in later:
-        is_before = request.reach is not OrderReach.STOP
-        since = request.reach in FROM_NOW
-        reached = [turn for turn in turns if (is_before if turn.at <= request.turn.at else since)]
-        withheld |= _meant(request, reached, claimed)
+        before = [turn for turn in turns if turn.at <= request.turn.at]
+        withheld |= _meant(request, before, turns[len(before) :], claimed)
     return frozenset(withheld)
 
 
-def _meant(request: ForgetRequest, turns: Iterable[Turn], claimed: Collection[str]) -> set[str]:
-    """Of the turns within reach of a request those that it means as a whole, or by their words."""
+def _meant(request: ForgetRequest, before: Sequence[Turn], since: Sequence[Turn], claimed: Collection[str]) -> set[str]:
+    """Of the turns before a request and since those that it means as a whole, or by their words."""
     if request.reach in FROM_NOW:
-        return {turn.id for turn in turns if turn.scope.session_id == request.turn.scope.session_id}
+        reached = since if request.reach is OrderReach.STOP else (*before, *since)
+        return {turn.id for turn in reached if turn.scope.session_id == request.turn.scope.session_id}
     project_id = request.turn.scope.project_id
-    of_project = [turn for turn in turns if project_id in ("", turn.scope.project_id)]
+    of_project = [turn for turn in before if project_id in ("", turn.scope.project_id)]
     if request.reach is OrderReach.EVERYTHING:
         return {turn.id for turn in of_project}
     if names_only_a_kind(request):
