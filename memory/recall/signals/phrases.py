@@ -15,7 +15,13 @@ OTHER = "other"
 
 def training_phrases() -> tuple[Phrase, ...]:
     """All phrases, in the order of the files. Raises ValueError naming the line that is wrong."""
-    return tuple(phrase for name, text in _files("signal_phrases") for phrase in parsed(name, text))
+    return tuple(phrase for language in LANGUAGES for phrase in phrases_of(language))
+
+
+def phrases_of(language: str) -> list[Phrase]:
+    """All phrases of one file, in order. Raises as `training_phrases`."""
+    name, text = _file("signal_phrases", language)
+    return parsed(name, text)
 
 
 def question_phrases() -> tuple[Phrase, ...]:
@@ -26,7 +32,8 @@ def question_phrases() -> tuple[Phrase, ...]:
     own = [
         Phrase(text, None if label == OTHER else QuestionKind(label))
         for kind in KINDS
-        for name, content in _files(f"{kind}_phrases")
+        for language in LANGUAGES
+        for name, content in [_file(f"{kind}_phrases", language)]
         for label, text in _labelled(name, content, (kind, OTHER))
     ]
     others = [Phrase(one.text, None) for one in training_phrases() if one.label is not SignalLabel.PERSONAL]
@@ -43,10 +50,9 @@ def parsed(name: str, text: str) -> list[Phrase]:
     return [Phrase(phrase, SignalLabel(label)) for label, phrase in _labelled(name, text, tuple(SignalLabel))]
 
 
-def _files(folder: str) -> list[tuple[str, str]]:
-    found = files("memory.recall.signals") / folder
-    names = [f"{language}.txt" for language in LANGUAGES]
-    return [(name, (found / name).read_text(encoding="utf-8")) for name in names]
+def _file(folder: str, language: str) -> tuple[str, str]:
+    name = f"{language}.txt"
+    return name, (files("memory.recall.signals") / folder / name).read_text(encoding="utf-8")
 
 
 def _labelled(name: str, text: str, labels: Sequence[str]) -> list[tuple[str, str]]:
