@@ -42,6 +42,7 @@ NAME = "name"  # an attribute
 REPLACES_MIN = 0.8  # confidence at which a verdict alone supersedes; a wrong supersession loses a fact
 SAME_MIN = 0.8
 UNRELATED_MIN = 0.8  # confidence at which a verdict keeps two values of one attribute side by side
+BETWEEN_CLAIMS_SECONDS = 1e-6  # so that rows of one message have an order: what is said last is the newest
 STATEMENT = "statement"  # the field name, where a confident verdict concerns two statements without an attribute
 CORRECTED_CHARACTERS_MAX = 600  # of a statement with what corrects it
 
@@ -125,6 +126,7 @@ def consolidate(
     corrected = {(one.scope, one.at): one.answer for one in judged.confirmations if not one.is_right}
     for index, claim in enumerate(claims):
         if done is None or index not in done:
+            draft.now = now + index * BETWEEN_CLAIMS_SECONDS
             of_claim = {memory_id: verdict for (place, memory_id), verdict in judged.verdicts.items() if place == index}
             answer = corrected.get((claim.scope, claim.said_at), "")
             _absorb(draft, claim, ids(str(index)), of_claim, answer, is_repeat=done is not None)

@@ -78,12 +78,13 @@ def note_label(memory: Memory, *, now: float | None = None) -> str:
 
 def newest_first(memories: Sequence[Memory]) -> list[Memory]:
     """The same order, but for memories about the same attribute of the same person: among their places the newest
-    comes first, so that of two that differ the model reads the later one first.
+    comes first, so that of two that differ the model reads the later one first; of one message, the one said last.
     """
     about: dict[tuple[str, ...], list[Memory]] = {}
     for memory in memories:
         about.setdefault(_thing(memory), []).append(memory)
-    waiting = {thing: iter(sorted(those, key=lambda one: -one.said_at)) for thing, those in about.items()}
+    newest = {thing: sorted(of, key=lambda one: (-one.said_at, -one.created_at)) for thing, of in about.items()}
+    waiting = {thing: iter(those) for thing, those in newest.items()}
     return [next(waiting[_thing(memory)]) for memory in memories]
 
 

@@ -13,6 +13,7 @@ from memory.learn.consolidation import EVIDENCE_MAX, Judged, consolidate
 from memory.learn.feedback import Confirmation
 from memory.model import Act, Change, ChangeKind, Claim, Evidence, Memory, MemoryStatus, Relation, Scope, Trust
 from memory.ports import PairRelation, PairVerdict
+from memory.recall.notes.injection import newest_first
 
 LEEDS, OSLO = "I live in Leeds", "I live in Oslo"
 DAY = 86_400.0
@@ -220,9 +221,10 @@ def test_a_sure_verdict_of_the_same_confirms_the_older_row_unless_a_value_is_add
     assert (ChangeKind.CREATE, more.text) in kinds(learnt(more, known=[LIVES_IN_LEEDS], verdict=SAME))
 
 
-def test_two_claims_of_one_breath_hold_together() -> None:
+def test_two_claims_of_one_breath_hold_together_and_the_later_is_the_newer() -> None:
     changes = learnt(claim("I live in Leeds", **home("Leeds")), claim("and in Oslo in summer", **home("Oslo")))
     assert [change.memory.status for change in changes] == [MemoryStatus.ACTIVE, MemoryStatus.ACTIVE]
+    assert newest_first([one.memory for one in changes]) == [one.memory for one in reversed(changes)]
 
 
 def test_what_took_the_words_of_a_fact_along_lets_go_of_them_when_that_is_over() -> None:
