@@ -344,7 +344,8 @@ def test_a_fragment_that_corrects_stands_with_the_statement_that_it_corrects() -
     changes = learnt(leaning("no, Tuesday", "Tuesday"), known=[old])
     created = changes[0].memory
     assert created.content == "My appointment is on Monday. no, Tuesday"
-    assert created.evidence == (created.evidence[0], *old.evidence) and created.evidence[0].quote == "no, Tuesday"
+    assert created.evidence == (created.evidence[0], *old.evidence)
+    assert created.evidence[0].quote == "no, Tuesday"
     for lost in created.evidence:  # it has the words of both
         assert without_sources(created, [lost.turn_id], now=NOW) is None
     assert (created.values, created.attribute) == (("Tuesday",), "appointment")
