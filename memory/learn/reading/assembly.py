@@ -37,6 +37,7 @@ CONFIDENCE_AT_LEAST = 0.7  # of a claim at its threshold; equals the gate's mini
 ORDER_ATTRIBUTE_MIN = 0.6  # of such an attribute, named in an order to forget
 SINGLE_VALUED_SHARE_MIN = 0.8  # of an attribute that has one value at a time
 CLAUSE_SIZE_MIN = 20  # letters of one that names nothing: of shorter facts nearly all have a value or a name
+AFFIRMED_MIN = 0.8  # confidence of a reply that affirms the assistant's question: "Sure, go on" may be meant
 LETTERS_MIN = 2  # letters, digits or characters that a unit needs to have content
 LEANING_SHARE_MIN = 0.5  # from which a fact takes along what was said before it
 LOST_SHARE_MIN, LOST_CONFIDENCE = 0.9, 0.5  # of one that leans on nothing that was said: nobody could understand it
@@ -94,8 +95,19 @@ def claims_of(reading: JudgedMessage) -> list[Claim]:
             share = share if act is Act.INSTRUCT else min(share, part.most)
             if share >= min(bar, PROPOSED_SHARE_MIN) and not _only_asks(unit, reading.judgements[index], act):
                 claim = _claim(reading, part, act, _confidence(share, bar))
-                found.append(_understandable(reading, parts, number, claim))
+                found += _with_what_it_affirms(reading, _understandable(reading, parts, number, claim))
     return found
+
+
+def _with_what_it_affirms(reading: JudgedMessage, claim: Claim) -> list[Claim]:
+    """The claim, and, of a reply that affirms a question in words of its own ("Yes, both of them"), what it states."""
+    is_stated = claim.act is Act.CONFIRM and claim.confidence >= AFFIRMED_MIN and is_asked(claim.question)
+    if not is_stated or reading.leaning([claim.text])[0] >= LEANING_SHARE_MIN:
+        return [claim]
+    return [
+        claim,
+        replace(claim, act=Act.STATE, leans=False, memory_type=type_of(Act.STATE, claim.attribute, claim.category)),
+    ]
 
 
 def _parts(reading: JudgedMessage, index: int) -> list[_Part]:

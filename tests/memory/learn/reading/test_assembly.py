@@ -281,6 +281,20 @@ def test_a_bare_yes_takes_the_question_for_its_evidence() -> None:
     assert (claim.text, claim.evidence) == (f"{question} yes", Evidence(question, "t0", Role.ASSISTANT))
 
 
+@pytest.mark.parametrize(
+    ("share", "leaning", "states"),
+    [(0.95, 0.1, True), (0.6, 0.1, False), (0.95, 0.8, False)],
+    ids=["sure", "not sure", "the question leans itself"],
+)
+def test_a_reply_that_affirms_a_question_in_its_own_words_also_states_it(
+    share: float, leaning: float, *, states: bool
+) -> None:
+    asked = turn("hi", turn_id="t0", answer="Sure! Are the twins both vegetarian?")
+    said = read("Yes, both of them.", judgement({"confirm": share}, **LEANS), previous=asked, leaning=leaning)
+    assert [claim.act for claim in said] == [Act.CONFIRM, *[Act.STATE] * states]
+    assert {claim.text for claim in said} == {"Are the twins both vegetarian? Yes, both of them."}
+
+
 def test_a_short_answer_stands_behind_its_question_and_quotes_the_author_alone() -> None:
     asked = turn("hi", turn_id="t0", answer="What is your cat called?")
     (claim,) = read("Miso", judgement({"state": 0.9}, attribute="pet", leaning_share=0.9), previous=asked)
