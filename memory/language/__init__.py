@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Literal
 
 from memory.language.content import content_of
 from memory.language.content import content_words as content_words
 from memory.language.content import function_words as function_words
 from memory.language.loader import LANGUAGES, Language, calendar, words
-from memory.language.phrases import PhraseTable, candidates, is_word, tokenize
+from memory.language.phrases import WITH_SCRIPT, PhraseTable, candidates, is_word, tokenize
 
 Reply = Literal["yes", "no", ""]
+
+ENDINGS: tuple[Language, ...] = ("ja", "ko")  # in which a negation is an ending, looked for anywhere in a text
 
 
 @cache
@@ -35,7 +37,7 @@ def month_names() -> tuple[str, ...]:
 def language_of(text: str) -> Language:
     """The language by script, then by the number of words known to each language; "en" when uncertain."""
     found = candidates(text)
-    return found[0] if len(found) == 1 or "zh" in found else "en"
+    return found[0] if len(found) == 1 or not WITH_SCRIPT.isdisjoint(found) else "en"
 
 
 _BEHIND_MARK = " \t\n!\"'”’»)*_"  # what may stand behind the mark
@@ -56,6 +58,8 @@ def is_denied(text: str) -> bool:
             kept = kept[1:]
         if is_question and len(kept) > 1 and _reply(language, kept[-1]) == "no":
             kept = kept[:-1]
+        if language in ENDINGS:
+            kept = [list(f" {' '.join([*chain(*kept), *'?' * is_question])} ")]
         if any(_table(language, "negators").labels(clause) for clause in kept):
             return True
     return False
@@ -64,7 +68,8 @@ def is_denied(text: str) -> bool:
 def bare_reply(text: str) -> Reply:
     """Whether the whole text only affirms or denies ("Yes, exactly", "不用了，谢谢"); "" for any other text."""
     tokens = [token for token in tokenize(text).tokens if is_word(token)]
-    replies: Iterator[Reply] = (_reply(language, tokens) for language in candidates(text))
+    languages = dict.fromkeys((*candidates(text), *LANGUAGES))  # a single word is known to several
+    replies: Iterator[Reply] = (_reply(language, tokens) for language in languages)
     return next((reply for reply in replies if reply), "")
 
 
@@ -101,7 +106,8 @@ def _reply(language: Language, tokens: Sequence[str]) -> Reply:
 
 @cache
 def _table(language: Language, section: str, *lists: str) -> PhraseTable[str]:
-    """The phrases of these lists of a section of its words, each with its list's name."""
+    """The phrases of these lists of a section of its words, each with its list's name; of characters for endings."""
     own = getattr(words(language), section)
     phrases = ((phrase, name) for name in lists or ("words",) for phrase in getattr(own, name))
-    return PhraseTable(phrases, getattr(own, "unmeant", ()))
+    of_characters = section == "negators" and language in ENDINGS
+    return PhraseTable(phrases, getattr(own, "unmeant", ()), of_characters=of_characters)

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
+from itertools import chain
 
-from memory.language.loader import Calendar, Language, calendar
+from memory.language.loader import Calendar, Language, calendar, words
 from memory.language.phrases import PhraseMatch, PhraseTable, TokenizedText, tokenize
 
 YEARS = range(1900, 2100)
 _ORDINAL_ENDINGS = ("st", "nd", "rd", "th")
-_COMMAS = (",", "、")
+_COMMAS = (",", "、", "،")
 _DIGITS_MAX = 4
 _YEAR_DIGITS = 4
 _LAST_CENTURY = 69  # from here on, two digits mean 19.. instead of 20.., as in POSIX
@@ -65,7 +66,7 @@ _RELATIVE = {"day": ItemKind.DAY, "week": ItemKind.WEEK, "month": ItemKind.MONTH
 
 def calendar_items(text: str, language: Language) -> list[CalendarItem]:
     """The items without joiners, which only set `is_joined`."""
-    reader = _ItemReader(tokenize(text), language)
+    reader = _ItemReader(_split(tokenize(text), language), language)
     while reader.position < len(reader.tokens):
         reader.step()
     found: list[CalendarItem] = []
@@ -75,6 +76,26 @@ def calendar_items(text: str, language: Language) -> list[CalendarItem]:
             found.append(replace(item, is_joined=True) if is_joined else item)
         is_joined = item.kind is ItemKind.JOINER
     return found
+
+
+def _split(text: TokenizedText, language: Language) -> TokenizedText:
+    """Korean: 금요일까지 is a weekday and "until" behind it."""
+    heads, tails = _glued(language)
+    parts: list[str] = []
+    for token in text.tokens if tails else ():
+        ends = (end for end in range(len(token) - 1, 0, -1) if token[:end] in heads and token[end:] in tails)
+        end = 0 if token in heads else next(ends, 0)
+        parts += [token[:end], token[end:]] if end else [token]
+    return TokenizedText(tuple(parts), tuple(parts)) if tails else text
+
+
+@cache
+def _glued(language: Language) -> tuple[set[str], set[str]]:
+    """Words of the calendar, and what may be written together with one of them, behind it."""
+    dates, particles = calendar(language), words(language).particles
+    signs = chain(dates.month_signs, dates.day_signs, dates.year_signs)
+    heads = {word for phrase in chain(signs, dict(entries_of(dates))) for word in phrase.split()}
+    return heads, {*particles, *chain(*dates.following.values())} if particles else set()
 
 
 class _ItemReader:
@@ -154,7 +175,7 @@ class _ItemReader:
         return CalendarItem(ItemKind.NUMBER, number, name=name, is_plain=self._dates.day_follows_month)
 
     def _append_signed(self, item: CalendarItem) -> None:
-        """Chinese: 月, 号 and 年 after a number say what it counts."""
+        """Chinese, Japanese, Korean: 月, 号 and 年 after a number say what it counts."""
         sign = self._signs.at(self.tokens, self.position) if self.position < len(self.tokens) else None
         kind = next(iter(sign.labels)) if sign is not None else ItemKind.OTHER
         is_fitting = {
@@ -162,10 +183,16 @@ class _ItemReader:
             ItemKind.NUMBER: 1 <= item.number <= _DAYS_MAX,
             ItemKind.YEAR_NUMBER: item.kind is ItemKind.YEAR_NUMBER,
         }
-        if sign is not None and is_fitting[kind]:
+        if sign is not None and is_fitting[kind] and not (kind is ItemKind.NUMBER and self._is_amount()):
             self.position = sign.end
             item = CalendarItem(kind, item.number, name="signed", is_plain=True)
         self.items.append(item)
+
+    def _is_amount(self) -> bool:
+        """Japanese and Korean: 日 behind a number is its unit in 10日前, ten days ago."""
+        unit = self._table.at(self.tokens, self.position)
+        behind = self._table.at(self.tokens, unit.end) if unit is not None and unit.end < len(self.tokens) else None
+        return behind is not None and any(item.behind & {"ago", "ahead"} for item in behind.labels)
 
     def _skip_stop(self) -> None:
         """Skip the full stop of a German ordinal: "14. Juni", "vom 3. bis"."""

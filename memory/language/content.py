@@ -16,18 +16,20 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from itertools import chain
 
-from memory.language.loader import LANGUAGES, Language, Phrases, words
-from memory.language.phrases import cached_by_text, candidates, is_clitic, is_han, is_word, spellings, tokenize
+from memory.language.loader import Language, Phrases, words
+from memory.language.phrases import HAN, cached_by_text, candidates, is_clitic, is_han, is_word, spellings, tokenize
 
 # "Plan A", "room B", "A方案": a letter used as a name, not an article.
 _LETTERED = re.compile(
     r"(?<=[a-zà-ÿ] )[A-HJ-Z](?![\w'’]|\.\s?\w)|"
-    r"(?<![A-Za-z])[A-Z](?=[\u3400-\u9fff])|(?<=[\u3400-\u9fff])[A-Z](?![A-Za-z])"
+    rf"(?<![A-Za-z])[A-Z](?=[{HAN}])|(?<=[{HAN}])[A-Z](?![A-Za-z])"
 )
 _SUFFIXES = ("ations", "ation", "ingly", "ings", "ing", "edly", "ers", "ies", "ied", "es", "ed", "er", "ly", "s", "e")
 _STEM_CHARACTERS_MIN = 3
 _SENTENCE_ENDS = (".", "!", "?", ":", "…")
 _APOSTROPHES = ("'", "’")
+# Whose function words count in every text: recall is tuned with them, and more languages share too many words.
+_EVERYWHERE: tuple[Language, ...] = ("en", "de", "es", "zh")
 
 
 @cached_by_text
@@ -97,14 +99,14 @@ def _bare(word: str) -> str:
 
 @cache
 def function_words() -> frozenset[str]:
-    """Function words of all languages, in every spelling, except words with content in another language."""
-    return _spelled(words(language).function_words for language in LANGUAGES) - _meaningful()
+    """Function words that count in every text, in every spelling, except words with content in another language."""
+    return _spelled(words(language).function_words for language in _EVERYWHERE) - _meaningful()
 
 
 @cache
 def _empty_words(languages: tuple[Language, ...]) -> frozenset[str]:
     """Function words and fillers ("now", "still"); for `languages` regardless of their meaning elsewhere."""
-    fillers = _spelled(words(language).fillers for language in LANGUAGES)
+    fillers = _spelled(words(language).fillers for language in _EVERYWHERE)
     return (function_words() | fillers - _meaningful()).union(*map(_own_empty_words, languages))
 
 
@@ -115,7 +117,7 @@ def _own_empty_words(language: Language) -> frozenset[str]:
 
 @cache
 def _meaningful() -> frozenset[str]:
-    return _spelled(words(language).meaningful for language in LANGUAGES)
+    return _spelled(words(language).meaningful for language in _EVERYWHERE)
 
 
 def _spelled(lists: Iterable[Phrases]) -> frozenset[str]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 from string import Formatter
-from typing import Annotated, Literal, TypeAlias, TypeVar
+from typing import Annotated, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
-Language = Literal["en", "de", "es", "zh"]
+Language = Literal["en", "de", "es", "zh", "nl", "pl", "ru", "ja", "ko", "ar"]
 
-LANGUAGES: tuple[Language, ...] = ("en", "de", "es", "zh")
+LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 Phrases = tuple[str, ...]
 """Phrases as people write them, in lower case; missing accents are tolerated in matching."""
@@ -63,7 +63,9 @@ class AskingWords(LanguageStruct, frozen=True):
 
 
 class Words(LanguageStruct, frozen=True):
-    """`words.toml`. `letters`: used by this language only. `variants`: characters read as another one."""
+    """`words.toml`. `letters`: used by this language only. `variants`: characters read as another one. `elided`: words
+    that are written together with the next one, with an apostrophe. `particles`: written together with the word before.
+    """
 
     abbreviations: Phrases
     function_words: Phrases
@@ -75,6 +77,8 @@ class Words(LanguageStruct, frozen=True):
     several: PhraseList
     forgetting: AskingWords
     letters: str = ""
+    elided: Phrases = ()
+    particles: Phrases = ()
     variants: dict[str, str] = {}
 
 

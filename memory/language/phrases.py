@@ -1,14 +1,15 @@
 """Tokenizes text, finds phrases among the tokens, longest first, and guesses the language, without interpreting them.
 
-A token is a word, a number as written ("14th", "3/22", "$50"), one Chinese character, or a punctuation mark that
-separates clauses. A Chinese phrase is therefore a sequence of tokens like any other. The language is that of the
-script, or that to which the most words are known.
+A token is a word, a number as written ("14th", "3/22", "$50"), one Chinese character, a run of hiragana or of katakana,
+or a punctuation mark that separates clauses. A Chinese phrase is therefore a sequence of tokens like any other. The
+language is that of the script, or that to which the most words are known.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, wraps
@@ -21,15 +22,28 @@ CACHED_TEXTS_MAX = 4_096  # of a sentence or two each: the same memories are com
 # Of a cached text: users' texts must not fill the memory of a process, nor stay in it long after erasure
 TEXT_CHARACTERS_MAX = 500
 
-_HAN = "\u3400-\u9fff"
+HAN = "\u3400-\u9fff"
+_KANA = ("\u3041-\u309fー", "\u30a1-\u30faー")  # hiragana and katakana
+_HANGUL = "\uac00-\ud7a3"
+_ASIAN = f"{HAN}{''.join(_KANA)}{_HANGUL}"
 _TOKEN = re.compile(
-    rf"[$€£¥]?\d+(?:[.,:/-]\d+)*(?:[^\W\d_{_HAN}]{{1,2}}(?![^\W\d_{_HAN}]))?"
-    rf"|[{_HAN}]|[^\W\d_{_HAN}]+(?:'[^\W\d_{_HAN}]+)*"
-    rf"|[.,;:!?。、\n()\"–—]|(?<=\s)-(?=\s)|(?<=[{_HAN}])\W"
+    rf"[$€£¥]?\d+(?:[.,:/-]\d+)*(?:[^\W\d_{_ASIAN}]{{1,2}}(?![^\W\d_{_ASIAN}]))?"
+    rf"|[{HAN}]|[{_KANA[0]}]+|[{_KANA[1]}]+|[{_HANGUL}]+|[^\W\d_{_ASIAN}]+(?:'[^\W\d_{_ASIAN}]+)*"
+    rf"|[.,;:!?。、،؛؟\n()\"–—]|(?<=\s)-(?=\s)|(?<=[{HAN}])\W"
 )
 _CLITICS = ("'s", "'m", "'re", "'ve", "'ll", "'d")
 _NEGATION = "n't"
-_SPACED: tuple[Language, ...] = ("en", "de", "es")  # with spaces between words; "en" wins ties
+_SCRIPTS: tuple[tuple[str, str, Language], ...] = (  # first and last letter; a text with kana is Japanese
+    ("\u3400", "\u9fff", "zh"),
+    ("\u3041", "\u30ff", "ja"),
+    ("\uac00", "\ud7a3", "ko"),
+    ("\u1100", "\u11ff", "ko"),
+    ("\u0400", "\u052f", "ru"),
+    ("\u0600", "\u06ff", "ar"),
+)
+WITH_SCRIPT = frozenset(language for _, _, language in _SCRIPTS)
+_LATIN = tuple(language for language in LANGUAGES if language not in WITH_SCRIPT)
+_LIKELIER: tuple[Language, ...] = ("en", "de", "es")  # win ties against others
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 
 T = TypeVar("T")
@@ -65,15 +79,18 @@ class PhraseMatch(Generic[Label]):
 
 
 class PhraseTable(Generic[Label]):
-    """Phrases with their labels; one phrase may have several."""
+    """Phrases with their labels; one phrase may have several. Of tokens, or of single characters."""
 
-    def __init__(self, entries: Iterable[tuple[str, Label]], unmeant: Iterable[str] = ()) -> None:
+    def __init__(
+        self, entries: Iterable[tuple[str, Label]], unmeant: Iterable[str] = (), *, of_characters: bool = False
+    ) -> None:
+        spelled = _characters if of_characters else spellings
         gathered: dict[tuple[str, ...], set[Label]] = {}
         for phrase in unmeant:
-            for tokens in spellings(phrase):
+            for tokens in spelled(phrase):
                 gathered.setdefault(tokens, set())
         for phrase, label in entries:
-            for tokens in spellings(phrase):
+            for tokens in spelled(phrase):
                 gathered.setdefault(tokens, set()).add(label)
         self._by_first: dict[str, list[tuple[tuple[str, ...], frozenset[Label]]]] = {}
         for tokens, labels in sorted(gathered.items(), key=lambda entry: -len(entry[0])):
@@ -122,19 +139,34 @@ def is_han(token: str) -> bool:
     return "\u3400" <= token[0] <= "\u9fff"
 
 
+def is_dense(token: str) -> bool:
+    """Whether it is of a script in which a character says as much as several letters, and has no accents."""
+    return _language_of_script(token) in ("zh", "ja", "ko")
+
+
 def spellings(phrase: str) -> set[tuple[str, ...]]:
     """As written, without accents ("él" is not "el", another word), and with umlauts written out ("ue")."""
     tokens = tokenize(phrase).tokens
-    if phrase.isascii() or not tokens or is_han(tokens[0]):
+    if phrase.isascii() or not tokens or is_dense(tokens[0]):
         return {tokens} if tokens else set()
     bare = tuple(unaccented(token) for token in tokens)
     found = {tokens, tuple(token.translate(_UMLAUTS) for token in tokens)}
     return found if len(bare) == 1 and bare[0] in _grammar() else found | {bare}
 
 
+def _characters(phrase: str) -> set[tuple[str, ...]]:
+    """With the spaces at its ends, where a word has to begin or to end."""
+    return {tuple(" " * phrase.startswith(" ") + " ".join(tokenize(phrase).tokens) + " " * phrase.endswith(" "))}
+
+
 def _parts(token: str) -> list[str]:
-    """ "don't" becomes "do" and "n't", "Anna's" becomes "Anna" and "'s"."""
+    """ "don't" becomes "do" and "n't", "Anna's" becomes "Anna" and "'s", "l'avion" becomes "l" and "avion"."""
+    if "'" not in token:
+        return [token]
     lower = token.lower()
+    first = lower.partition("'")[0]
+    if first in _elided():
+        return [token[: len(first)], *_parts(token[len(first) + 1 :])]
     for ending in (_NEGATION, *_CLITICS):
         if lower.endswith(ending) and len(token) > len(ending):
             return [token[: -len(ending)], token[-len(ending) :]]
@@ -143,6 +175,11 @@ def _parts(token: str) -> list[str]:
 
 def unaccented(token: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFD", token) if not unicodedata.combining(c))
+
+
+@cache
+def _elided() -> frozenset[str]:
+    return frozenset(word for language in LANGUAGES for word in words(language).elided)
 
 
 @cache
@@ -159,32 +196,46 @@ def _grammar() -> frozenset[str]:
 def candidates(text: str) -> tuple[Language, ...]:
     """Possible languages, most likely first; never empty. Several for ties and mixed texts."""
     tokens = [token for token in tokenize(text).tokens if is_word(token)]
-    others = [token for token in tokens if not is_han(token)]
-    han = len(tokens) - len(others)
-    if not han or any("\u3041" <= character <= "\u30ff" for character in text):
-        return _spaced(others, text)
-    if not others:
-        return ("zh",)
-    spaced = _spaced(others, text)
-    return ("zh", *spaced) if han >= len(others) else (*spaced, "zh")
+    scripts: Counter[Language] = Counter(filter(None, map(_language_of_script, () if text.isascii() else tokens)))
+    if not scripts:
+        return _latin(tokens, text)
+    if "ja" in scripts:
+        scripts["ja"] += scripts.pop("zh", 0)
+    found = tuple(language for language, _ in scripts.most_common())
+    others = [token for token in tokens if _language_of_script(token) is None and not token[-1].isdecimal()]
+    latin = _latin(others, text) if others else ()
+    return (*found, *latin) if scripts.total() >= len(others) else (*latin, *found)
 
 
-def _spaced(tokens: list[str], text: str) -> tuple[Language, ...]:
-    lower = text.lower()
-    scores = {
-        language: sum(token in _vocabulary(language) for token in tokens)
-        + any(letter in lower for letter in words(language).letters)
-        for language in _SPACED
-    }
-    best = max(scores.values())
-    return tuple(language for language in _SPACED if scores[language] == best)
+def _language_of_script(token: str) -> Language | None:
+    return next((language for first, last, language in _SCRIPTS if first <= token[0] <= last), None)
+
+
+def _latin(tokens: list[str], text: str) -> tuple[Language, ...]:
+    known, letters = _languages_of_words(), _languages_of_letters()
+    scores = Counter(language for token in tokens for language in known.get(token, ()))
+    if not text.isascii():
+        scores.update({letters[letter] for letter in text.lower() if letter in letters})
+    best = max(scores.values(), default=0)
+    found = tuple(language for language in _LATIN if scores[language] == best)
+    return tuple(language for language in _LIKELIER if language in found) or found
 
 
 @cache
-def _vocabulary(language: str) -> frozenset[str]:
-    """Words that are a phrase of their own in the language's files."""
-    single = (tokens for phrase in _phrases(language) for tokens in spellings(phrase) if len(tokens) == 1)
-    return frozenset(tokens[0] for tokens in single)
+def _languages_of_words() -> dict[str, list[Language]]:
+    """Of the words that are a phrase of their own in a language's files."""
+    found: defaultdict[str, list[Language]] = defaultdict(list)
+    for language in _LATIN:
+        single = (tokens for phrase in _phrases(language) for tokens in spellings(phrase) if len(tokens) == 1)
+        for word in {tokens[0] for tokens in single}:
+            if language in _LIKELIER or len(word) > 1 or not word.isascii():  # "w/o", "sort -u"
+                found[word].append(language)
+    return dict(found)
+
+
+@cache
+def _languages_of_letters() -> dict[str, Language]:
+    return {letter: language for language in _LATIN for letter in words(language).letters}
 
 
 def _phrases(language: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Signals: recognises messages that only greet, thank or acknowledge, in English, Chinese, Spanish and German.
+"""Signals: recognises messages that only greet, thank or acknowledge, in any of the languages.
 
 Nothing is searched for such a message. It has to consist entirely of known phrases, in any mix of languages: a message
 with any other word ("thanks, and the address?") is not a pleasantry.

@@ -33,7 +33,7 @@ REQUESTS_OF_TURN_MAX = 100  # to forget or to withhold; each of them scans every
 ECHOED_WORDS_MIN = 2  # words of a note that a question repeats: "what is your cat called?" only repeats one
 WORDS_BESIDE_A_SECRET_MIN = 4  # "my card is [redacted]" has no content
 CONTENT_CHARACTERS_MIN, CONTENT_CHARACTERS_MAX = 5, 2_000
-CONTENT_IDEOGRAPHS_MIN = 3  # three Chinese characters can be a sentence
+CONTENT_IDEOGRAPHS_MIN = 3  # three Chinese, Japanese or Korean characters can be a sentence
 CONFIDENCE_MIN = 0.7  # 0..1
 ECHO_CHARACTERS_MIN = 16  # shorter statements recur by chance
 ECHO_TURNS_MAX = 8  # answers before a statement that are checked for echoes, however many turns are learnt together
@@ -200,7 +200,7 @@ def _message(quote: str, turn: Turn | None) -> str:
 
 def _refused_by_size(claim: Claim) -> Refusal | None:
     content = claim.text.strip()
-    smallest = CONTENT_IDEOGRAPHS_MIN if language_of(content) == "zh" else CONTENT_CHARACTERS_MIN
+    smallest = CONTENT_IDEOGRAPHS_MIN if language_of(content) in ("zh", "ja", "ko") else CONTENT_CHARACTERS_MIN
     if len(content) < smallest:
         return Refusal.TOO_SHORT
     return Refusal.TOO_LONG if len(content) > CONTENT_CHARACTERS_MAX else None

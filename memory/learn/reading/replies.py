@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from memory.language import bare_reply, is_asked
+from memory.language.phrases import is_dense
 from memory.learn.reading.units import units_of
 from memory.model import STORED_ACTS, Act, Claim, Evidence, Role
 
@@ -49,5 +50,5 @@ def asking_clause(question: str) -> str:
 
 
 def size_of(text: str) -> int:
-    """Letters and digits; a Chinese character counts as three."""
-    return sum(3 if "\u3400" <= character <= "\u9fff" else 1 for character in text if character.isalnum())
+    """Letters and digits; a Chinese, Japanese or Korean character counts as three."""
+    return sum(3 if is_dense(character) else 1 for character in text if character.isalnum())

@@ -25,7 +25,9 @@ FOREIGN_BLOCKS = frozenset({"fence", "blockquote_open", "table_open", "html_bloc
 WRAP_CHARACTERS_MIN = 30  # of the longest line of text that an editor wraps
 WRAPPED_CHARACTERS_MAX = 400  # before and after a line's end that are looked at
 WRAPPED_LINES_MIN = 3  # of a paragraph in which a wrapped line may begin with a capital letter
-MAIL_LANGUAGES = ["en", "de", "es", "zh"]
+# Not Polish, by which each line that begins with "Do:" or "Data:" begins a mail; the parser has no others of ours.
+MAIL_LANGUAGES = ["en", "de", "es", "zh", "fr", "it", "nl", "ja", "ko"]
+MAIL_LINE_CHARACTERS_MAX = 200  # the parser takes time by the square or the cube of a line's length
 
 _ENDS = re.compile(r"(?<=[.!?؟…])[\"'”’)\]*_]*(?=\s)|(?<=[。！？])[”’」』）)]*|\n+")
 _BULLET = re.compile(r"\s*(?:(?:[-*•·–—#>]+|\(?\d{1,2}[.)、])[ \t]+)*")
@@ -167,7 +169,8 @@ def _mail_tail(message: str) -> int:
     """The position of a quoted mail at the end of the message, or the message's length."""
     if not _QUOTED_MAIL.search(message):
         return len(message)
-    headers = next((reply.headers.strip() for reply in _mail.read(message).replies if reply.headers.strip()), "")
+    cut = "\n".join(line[:MAIL_LINE_CHARACTERS_MAX] for line in message.split("\n"))
+    headers = next((reply.headers.strip() for reply in _mail.read(cut).replies if reply.headers.strip()), "")
     at = message.find(headers) if headers else -1
     return at if at >= 0 else len(message)
 

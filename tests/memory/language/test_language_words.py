@@ -40,7 +40,9 @@ def test_month_names_are_the_german_ones_that_follow_an_ordinal() -> None:
     [
         ("Hola", "es"), ("Ich lebe in New York", "de"), ("I live in München", "en"), ("Me llamo Tom", "es"),
         ("我的 girlfriend 叫 Amy", "zh"), ("小明 likes tea and I like coffee", "en"),
-        ("今日はいい天気です", "en"), ("Привет", "en"), ("no", "en"), ("", "en"), ("123", "en"),
+        ("今日はいい天気です", "ja"), ("Привет", "ru"), ("부산에 살아요", "ko"), ("أسكن في عمان", "ar"),
+        ("我住在東京", "zh"), ("Tシャツ", "ja"), ("React를 공부해요", "ko"), ("Mieszkam w Łodzi", "pl"),
+        ("Ik woon in Gent", "nl"), ("return w", "en"), ("no", "en"), ("", "en"), ("123", "en"), ("我有3只猫", "zh"),
     ],
 )  # fmt: skip
 def test_language_by_script_then_by_words_and_english_when_unsure(text: str, expected: str) -> None:
@@ -75,6 +77,19 @@ def test_an_opening_no_denies_what_was_said_before_and_not_what_follows() -> Non
     assert is_denied("我沒有孩子"), "traditional characters are read as simplified ones"
 
 
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("高松じゃないです", True), ("かもしれない", False), ("少ない", False), ("行かない？", True),
+        ("いいんじゃない？", False),
+        ("고기는 안 먹어요", True), ("방학 동안 먹었어요", False), ("잘못 알았어요", False), ("춥지 않아요?", False),
+        ("لا، أعيش في عمان", False), ("لا آكل اللحم", True), ("Nie, mieszkam w Gdyni", False),
+    ],
+)  # fmt: skip
+def test_a_negation_is_found_where_it_is_an_ending_and_not_within_other_words(text: str, *, is_one: bool) -> None:
+    assert is_denied(text) is is_one
+
+
 def test_a_request_is_without_the_words_of_asking() -> None:
     assert asked_words("Forget everything about Berlin.") == {"berlin"}
     assert asked_words("Forget everything.") == set()
@@ -97,11 +112,14 @@ def test_content_words_are_what_carries_the_matter(text: str, expected: set[str]
 def test_function_words_are_those_of_all_languages_but_not_names_of_things() -> None:
     assert {"the", "und", "también", "tambien", "的"} <= function_words()
     assert not {"may", "die", "son", "hat", "dos"} & function_words()
+    assert not {"het", "jest", "это", "です", "저는", "من"} & function_words(), "those that recall was tuned with"
+    assert content_words("Ik woon in het huis met mijn hond") == {"woon", "hui", "hond"}
+    assert content_words("The het gene") == {"het", "gen"}
 
 
 @given(st.text(max_size=60))
 def test_any_text_is_read(text: str) -> None:
-    assert language_of(text) in ("en", "de", "es", "zh")
+    assert language_of(text) in LANGUAGES
     assert bare_reply(text) in ("yes", "no", "")
     assert asked_words(text) is not None
     assert content_words(text) == content_words(text)
@@ -235,6 +253,8 @@ def test_a_calendar_keeps_its_own_examples(language: str) -> None:
         ("We leave on Saturday, March 14.", "2026-03-14"),
         ("Am Freitag, den 14.3., fahren wir.", "2025-03-14"),
         ("3月14号周五我们出发", "2025-03-14"),
+        ("3月14日金曜に出発", "2025-03-14"),
+        ("3월 14일 금요일부터", "2025-03-14"),
         ("Tomorrow, 13 March, I fly.", "2025-03-13"),
         ("I was promoted on 29 February.", "2024-02-29"),
     ],

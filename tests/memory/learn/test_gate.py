@@ -185,6 +185,10 @@ def test_a_flood_is_judged_in_the_time_of_what_is_kept() -> None:
     [
         ("ok", Refusal.TOO_SHORT),
         ("我", Refusal.TOO_SHORT),
+        ("はい", Refusal.TOO_SHORT),
+        ("猫が二匹", None),
+        ("犬です", None),
+        ("세 살", None),
         ("我吃素", None),
         ("x" * 2_001, Refusal.TOO_LONG),
         ("my password is tR0ub4dor&3 for the cellar door", Refusal.SECRET),  # it escaped redaction

@@ -295,6 +295,29 @@ def test_a_reply_that_affirms_a_question_in_its_own_words_also_states_it(
     assert {claim.text for claim in said} == {"Are the twins both vegetarian? Yes, both of them."}
 
 
+@pytest.mark.parametrize(
+    ("question", "reply", "says_yes"),
+    [
+        ("まだ神戸に住んでいますか？", "はい", True),
+        ("まだ神戸に住んでいますか？", "いいえ、違います", False),
+        ("아직 부산에 사세요?", "네", True),
+        ("아직 부산에 사세요?", "아니요", False),
+        ("هل ما زلت تعيش في عمان؟", "نعم", True),
+        ("هل ما زلت تعيش في عمان؟", "لا، شكرا", False),
+        ("Ты ещё живёшь в Казани?", "Да, конечно", True),
+        ("Ты ещё живёшь в Казани?", "Нет", False),
+        ("Mieszkasz jeszcze w Gdyni?", "Tak", True),
+        ("Mieszkasz jeszcze w Gdyni?", "Nie", False),
+        ("Woon je nog steeds in Gent?", "Klopt", True),
+        ("Woon je nog steeds in Gent?", "Nee, dank je", False),
+    ],
+)
+def test_a_bare_yes_or_no_is_read_in_each_language(question: str, reply: str, *, says_yes: bool) -> None:
+    asked = turn("hi", turn_id="t0", answer=question)
+    (claim,) = read(reply, judgement({"state": 0.8}), previous=asked)
+    assert (claim.evidence, claim.is_affirmed) == (Evidence(question, "t0", Role.ASSISTANT), says_yes)
+
+
 def test_a_short_answer_stands_behind_its_question_and_quotes_the_author_alone() -> None:
     asked = turn("hi", turn_id="t0", answer="What is your cat called?")
     (claim,) = read("Miso", judgement({"state": 0.9}, attribute="pet", leaning_share=0.9), previous=asked)

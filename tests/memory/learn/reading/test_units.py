@@ -40,6 +40,8 @@ def test_a_message_is_cut_where_its_sentences_and_lines_end(message: str, expect
         ("Why?\n```py\nmy_name = 'Bonn'\n```\nI use 3.11.", "I use 3.11."),
         ("Summarise:\n\n> I live in Bonn and like tea.\n\nThanks", "Thanks"),
         ("Sure.\n\nOn Tue, Mar 3, 2026 at 5:12 PM Bo Ray <bo@x.org> wrote:\nI live in Bonn.\n", "Sure."),
+        ("Super.\n\nLe mar. 3 mars 2026 à 17:12, Bo Ray <bo@x.org> a écrit :\nJ'habite à Bonn.\n", "Super."),
+        ("了解です。\n\n2026年3月3日(火) 17:12 Bo Ray <bo@x.org>:\nBonnに住んでいます。\n", "了解です。"),
         ("Fix it:\n\n| name | city |\n|---|---|\n| Ann | Bonn |\n", "Fix it:"),
         ("- look:\n\n  > I live in Bonn\n\n- and I moved", "and I moved"),
         ("1. code:\n\n   ```\n   I live in Bonn\n   ```\n2. and I moved", "and I moved"),
@@ -70,11 +72,16 @@ def test_a_document_whose_second_half_begins_in_a_fence_is_not_turned_about(line
 
 
 @pytest.mark.parametrize(
-    "piece", ["- a\n  ", "> a\n", "```\nx\n```\n", "|a|b|\n|-|-|\n", "[a]: b\n", "a\n-\n", "On 3 May A wrote:\n"]
+    "piece",
+    [
+        *("- a\n  ", "> a\n", "```\nx\n```\n", "|a|b|\n|-|-|\n", "[a]: b\n", "a\n-\n", "On 3 May A wrote:\n"),
+        *("On x wrote ", "Il x ha scritto ", "Le "),
+    ],
 )
 async def test_blocks_are_found_in_time_in_proportion(piece: str) -> None:
+    message = (piece * BLOCKS_CHARACTERS_MAX)[:BLOCKS_CHARACTERS_MAX] + "\nas said:\n"
     async with asyncio.timeout(60):
-        await asyncio.to_thread(units_of, (piece * BLOCKS_CHARACTERS_MAX)[:BLOCKS_CHARACTERS_MAX])
+        await asyncio.to_thread(units_of, message[-BLOCKS_CHARACTERS_MAX:])
 
 
 @pytest.mark.parametrize("message", ["", " \n\t", "?!", "…", "👍", "\ud800"])
