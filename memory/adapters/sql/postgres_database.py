@@ -44,6 +44,12 @@ OLDEST_VERSION = 140000  # PostgreSQL 14, in numbers as the server says them
 LOCK_KEY = 0x6D70_7478  # of the advisory lock: one process at a time makes or changes the tables
 TABLE_LOCK_SECONDS_MAX = 60  # that a step waits for somebody else's transaction
 DIGEST_KEY_BYTES = 32
+RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE")  # to each table; numbers of rows need none to their sequence
+_MISSING_RIGHTS = """
+SELECT quote_ident(current_user), string_agg(DISTINCT needed, ', '), min(relname), count(DISTINCT relname)
+FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace CROSS JOIN unnest(CAST(%s AS text[])) AS needed
+WHERE nspname = %s AND relkind = 'r' AND NOT has_table_privilege(pg_class.oid, needed)
+"""
 POOLER = (
     "database_url: this is a pooler that shares connections between transactions, or drops their options (PgBouncer): "
     "name the PostgreSQL server itself; memproxy keeps its own connections, at most ten a process"
@@ -143,10 +149,16 @@ def _create(connection: psycopg.Connection[Any]) -> None:
 
 
 def _version(connection: psycopg.Connection[Any]) -> int:
-    """Of the tables; 0 if there are none."""
+    """Of the tables; 0 if there are none. Raises `BadSetting` for a role that may not read and write them all."""
     found = connection.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.schema_version",)).fetchone()
     if found is None or found[0] is None:
         return 0
+    role, rights, table, tables = connection.execute(_MISSING_RIGHTS, (list(RIGHTS), SCHEMA)).fetchone() or (None,) * 4
+    if rights:
+        raise BadSetting(
+            f"database_url: the role {role} has no right to {rights} in {tables} tables (as {SCHEMA}.{table}): let "
+            f"their owner run GRANT ALL ON ALL TABLES IN SCHEMA {SCHEMA} TO {role}"
+        )
     row = connection.execute("SELECT version FROM schema_version").fetchone()
     assert row is not None, "the table was made with one row"
     return int(row[0])

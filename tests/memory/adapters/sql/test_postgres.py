@@ -265,6 +265,24 @@ def test_a_database_that_cannot_be_used_ends_the_start_with_what_to_do(
         prepare_tables(of(server, name, role))
 
 
+@pytest.mark.parametrize("granted", ["SELECT", "SELECT, INSERT, UPDATE"])
+async def test_a_role_without_a_right_to_tables_is_told_which_and_the_grant_that_gives_it(
+    server: PostgresServer, granted: str
+) -> None:
+    name = f"partial_{granted.count(',')}"
+    changed(server, f"CREATE DATABASE {name}", f'CREATE ROLE "the {name}" LOGIN')
+    owner, role = of(server, name), of(server, name, f"the {name}")
+    prepare_tables(owner)
+    with psycopg.connect(owner.conninfo(), autocommit=True) as connection:
+        connection.execute(f'GRANT USAGE ON SCHEMA {SCHEMA} TO "the {name}"')
+        connection.execute(f'GRANT {granted} ON ALL TABLES IN SCHEMA {SCHEMA} TO "the {name}"')
+        with pytest.raises(BadSetting, match=r"right to DELETE(, INSERT, UPDATE)? in \d+ tables") as refused:
+            await PostgresDatabase(role).__aenter__()
+        connection.execute(str(refused.value).partition("run ")[2])
+    async with PostgresDatabase(role) as database:
+        await tell(SqlTurnLog(database, clock=ManualClock()), "t0")
+
+
 async def test_a_server_with_another_time_zone_says_the_same_time(server: PostgresServer) -> None:
     changed(server, "CREATE DATABASE kiritimati", "ALTER DATABASE kiritimati SET timezone = 'Pacific/Kiritimati'")
     async with PostgresDatabase(of(server, "kiritimati")) as far, PostgresDatabase(of(server, "postgres")) as near:
