@@ -69,7 +69,7 @@ class TurnRecorder:
         self._error_boundary = error_boundary
         self._group = asyncio.TaskGroup()
         self._pending = PendingWrites()
-        self._retrying = RetryingWrites(self._report_outage)
+        self._retrying = RetryingWrites(self._report_outage, metrics.turns_waiting)
         self.large_bodies = LargeBodies()
         self._probes: set[asyncio.Task[None]] = set()
         self._beats = RecordingBeats(turn_log.times, clock)

@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import TypeVar
 
+from prometheus_client import Gauge
+
 from extproc.exchange import CloseTurn, LeaveOut, Observed, OpenTurn
 from extproc.turn_links import ContinueTurn
 from memory.errors import Late, Unavailable, Unusable
@@ -30,13 +32,14 @@ T = TypeVar("T")
 
 
 class RetryingWrites:
-    """Of one process. `on_outage` is told of each first failure.
+    """Of one process. `on_outage` is told of each first failure, `waiting` shows how many wait.
 
     Nothing is given up for an outage, however long. What is `Unusable` or `Late` is, after a while: others wait for it.
     """
 
-    def __init__(self, on_outage: Callable[[Unavailable], None]) -> None:
+    def __init__(self, on_outage: Callable[[Unavailable], None], waiting: Gauge) -> None:
         self._on_outage = on_outage
+        self._waiting_shown = waiting
         self._line = asyncio.Lock()  # lets in by order of arrival
         self._waiting = 0
         self._is_over = asyncio.Event()
@@ -56,11 +59,13 @@ class RetryingWrites:
                     raise
                 self._on_outage(error)
         self._waiting += 1
+        self._waiting_shown.inc()
         try:
             async with self._line:
                 return await self._repeated(work)
         finally:
             self._waiting -= 1
+            self._waiting_shown.dec()
 
     def give_up(self) -> None:
         """From now on every write is tried once only, those in line as well."""

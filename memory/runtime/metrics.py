@@ -113,6 +113,11 @@ class Metrics:
         self.turns_lost = self._counter(
             "memproxy_turns_lost", "Turns that could not be written to the turn log.", ["reason"]
         )
+        self.turns_waiting = self._gauge(
+            "memproxy_turns_waiting",
+            "Writes of turns that wait in the filters' memory for the turn log.",
+            multiprocess_mode="livesum",
+        )
         self.replies_over_cap = self._counter(
             "memproxy_replies_over_cap", "Replies too large to keep: forwarded, answer not recorded."
         )

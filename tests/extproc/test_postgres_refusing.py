@@ -13,6 +13,7 @@ from functools import partial
 import psycopg
 import pytest
 from postgres_server import ROLE, PostgresServer, own_postgres_server, postgres_server
+from prometheus_client import CollectorRegistry
 from turn_logs import ManualClock, a_turn, tell
 
 from extproc.retrying_writes import RetryingWrites
@@ -20,6 +21,7 @@ from memory.adapters.sql.postgres_database import PostgresDatabase
 from memory.adapters.sql.postgres_pool import PostgresAddress
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.errors import Unavailable
+from memory.runtime.metrics import Metrics
 
 pytestmark = pytest.mark.full("databases and servers of their own on PostgreSQL")
 ANSWER_SECONDS_MAX = 120.0  # only ends a hang
@@ -62,7 +64,7 @@ async def comes_through(log: SqlTurnLog, words: str, end: Callable[[], None]) ->
     async with asyncio.timeout(ANSWER_SECONDS_MAX):
         await refused(log, words)
         is_waiting = asyncio.Event()
-        writes = RetryingWrites(lambda _: is_waiting.set())
+        writes = RetryingWrites(lambda _: is_waiting.set(), Metrics(CollectorRegistry()).turns_waiting)
         async with asyncio.TaskGroup() as group:
             group.create_task(writes.write(partial(log.open, a_turn("said meanwhile"))))
             await is_waiting.wait()

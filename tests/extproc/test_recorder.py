@@ -76,6 +76,9 @@ class Record:
     def count(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(f"memproxy_{name}_total", labels) or 0.0
 
+    def waiting(self) -> float:
+        return self.metrics.registry.get_sample_value("memproxy_turns_waiting") or 0.0
+
     def lost(self, reason: str = "failed") -> float:
         return self.count("turns_lost", reason=reason)
 
@@ -224,6 +227,19 @@ async def test_there_is_room_again_once_the_log_has_taken_what_waited(
         for number in range(30):
             assert await begun(recorder, opening_after(turn_id=f"t{number}")) is not None
     assert record.lost("backlog") == 0.0
+
+
+async def test_what_waits_for_a_log_that_is_down_is_counted_until_it_is_written(
+    record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with record.recorder() as recorder:
+        with monkeypatch.context() as outage:
+            outage.setattr(record.process.log._database, "_writer", None)
+            openings = [begun(recorder, opening_after(turn_id=f"t{number}")) for number in range(3)]
+            while record.waiting() < 3.0:
+                await asyncio.sleep(0.001)
+        assert None not in await asyncio.gather(*openings)
+        assert (record.waiting(), record.lost("unavailable")) == (0.0, 0.0)
 
 
 async def test_the_end_of_a_turn_neither_waits_for_its_link_nor_is_lost_with_it(

@@ -8,10 +8,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
+from prometheus_client import CollectorRegistry
 from virtual_time import in_virtual_time, now
 
 from extproc.retrying_writes import BEAT_SECONDS, PAUSE_SECONDS_MAX, REFUSED_SECONDS_MAX, RecordingBeats, RetryingWrites
 from memory.errors import Late, Unavailable, Unusable
+from memory.runtime.metrics import Metrics
 
 
 @dataclass
@@ -38,10 +40,14 @@ class Log:
         return write
 
 
+def retrying(on_outage: Callable[[Unavailable], None] = lambda _: None) -> RetryingWrites:
+    return RetryingWrites(on_outage, Metrics(CollectorRegistry()).turns_waiting)
+
+
 @in_virtual_time
 async def test_what_comes_during_an_outage_is_written_after_it_in_order_before_what_comes_later() -> None:
     log, outages = Log(up_at=10.0), list[Unavailable]()
-    writes = RetryingWrites(outages.append)
+    writes = retrying(outages.append)
 
     async def come_late() -> str:
         await asyncio.sleep(10.0)  # it is up again, and the others pause
@@ -56,7 +62,7 @@ async def test_what_comes_during_an_outage_is_written_after_it_in_order_before_w
 
 @in_virtual_time
 async def test_without_an_outage_nobody_waits_for_others() -> None:
-    log, writes = Log(), RetryingWrites(lambda _: None)
+    log, writes = Log(), retrying()
     is_over = asyncio.Event()
 
     async def come() -> None:
@@ -68,7 +74,7 @@ async def test_without_an_outage_nobody_waits_for_others() -> None:
 
 @in_virtual_time
 async def test_nothing_is_given_up_however_long_an_outage_lasts() -> None:
-    log, writes = Log(up_at=1_200.0), RetryingWrites(lambda _: None)
+    log, writes = Log(up_at=1_200.0), retrying()
     assert await asyncio.gather(*(writes.write(log.writing(name)) for name in "abc")) == list("ABC")
     assert log.taken == list("abc")
 
@@ -76,7 +82,7 @@ async def test_nothing_is_given_up_however_long_an_outage_lasts() -> None:
 @pytest.mark.parametrize("refusal", [Unusable, Late])
 @in_virtual_time
 async def test_one_that_alone_is_refused_holds_the_others_up_for_a_limited_time(refusal: type[Unavailable]) -> None:
-    log, writes = Log(up_at=1.0, poisoned="a", refusal=refusal), RetryingWrites(lambda _: None)
+    log, writes = Log(up_at=1.0, poisoned="a", refusal=refusal), retrying()
     impossible, other = await asyncio.gather(
         *(writes.write(log.writing(name)) for name in "ab"), return_exceptions=True
     )
@@ -87,7 +93,7 @@ async def test_one_that_alone_is_refused_holds_the_others_up_for_a_limited_time(
 
 @in_virtual_time
 async def test_an_outage_before_a_refusal_does_not_count_towards_it() -> None:
-    log, writes = Log(up_at=10 * REFUSED_SECONDS_MAX, poisoned="a"), RetryingWrites(lambda _: None)
+    log, writes = Log(up_at=10 * REFUSED_SECONDS_MAX, poisoned="a"), retrying()
     with pytest.raises(Unusable):
         await writes.write(log.writing("a"))
     assert now() >= 11 * REFUSED_SECONDS_MAX
@@ -95,7 +101,7 @@ async def test_an_outage_before_a_refusal_does_not_count_towards_it() -> None:
 
 @in_virtual_time
 async def test_whoever_ends_tries_each_once_more_and_waits_no_longer() -> None:
-    log, writes = Log(up_at=math.inf), RetryingWrites(lambda _: None)
+    log, writes = Log(up_at=math.inf), retrying()
     asyncio.get_running_loop().call_later(5.0, writes.give_up)
     waiting = [writes.write(log.writing(name)) for name in "ab"]
     assert all(isinstance(one, Unavailable) for one in await asyncio.gather(*waiting, return_exceptions=True))

@@ -3,7 +3,8 @@
 A job that writes runs in a `SERIALIZABLE` transaction: it sees and does what it would alone, as on SQLite. Where two
 transactions met, one fails with 40001 and its job runs again, a bounded number of times, after a short random pause.
 Reads see one snapshot (`REPEATABLE READ READ ONLY`) and never fail for that. Jobs that write
-run in one thread per process and in order (`job_writer`), so that only those of different processes meet.
+run in one thread per process and in order (`job_writer`), so that only those of different processes meet. Reads by key,
+which chats wait for, have threads and connections of their own, whose statements end soon where the server is slow.
 
 The tables are made in an empty database, and migrated by `memproxy migrate`.
 """
@@ -28,6 +29,7 @@ from memory.adapters.sql.dialect import postgres_schema
 from memory.adapters.sql.job_writer import CALL_SECONDS_MAX, OF_ONE_JOB, Batch, Job, JobWriter, bounded
 from memory.adapters.sql.migrations import VERSION, schema, steps_from
 from memory.adapters.sql.postgres_pool import (
+    CHAT_OPTIONS,
     MET_ANOTHER,
     SCHEMA,
     STATEMENT_SECONDS_MAX,
@@ -44,6 +46,12 @@ OLDEST_VERSION = 140000  # PostgreSQL 14, in numbers as the server says them
 LOCK_KEY = 0x6D70_7478  # of the advisory lock: one process at a time makes or changes the tables
 TABLE_LOCK_SECONDS_MAX = 60  # that a step waits for somebody else's transaction
 DIGEST_KEY_BYTES = 32
+RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE")  # to each table; numbers of rows need none to their sequence
+_MISSING_RIGHTS = """
+SELECT quote_ident(current_user), string_agg(DISTINCT needed, ', '), min(relname), count(DISTINCT relname)
+FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace CROSS JOIN unnest(CAST(%s AS text[])) AS needed
+WHERE nspname = %s AND relkind = 'r' AND NOT has_table_privilege(pg_class.oid, needed)
+"""
 POOLER = (
     "database_url: this is a pooler that shares connections between transactions, or drops their options (PgBouncer): "
     "name the PostgreSQL server itself; memproxy keeps its own connections, at most ten a process"
@@ -143,10 +151,16 @@ def _create(connection: psycopg.Connection[Any]) -> None:
 
 
 def _version(connection: psycopg.Connection[Any]) -> int:
-    """Of the tables; 0 if there are none."""
+    """Of the tables; 0 if there are none. Raises `BadSetting` for a role that may not read and write them all."""
     found = connection.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.schema_version",)).fetchone()
     if found is None or found[0] is None:
         return 0
+    role, rights, table, tables = connection.execute(_MISSING_RIGHTS, (list(RIGHTS), SCHEMA)).fetchone() or (None,) * 4
+    if rights:
+        raise BadSetting(
+            f"database_url: the role {role} has no right to {rights} in {tables} tables (as {SCHEMA}.{table}): let "
+            f"their owner run GRANT ALL ON ALL TABLES IN SCHEMA {SCHEMA} TO {role}"
+        )
     row = connection.execute("SELECT version FROM schema_version").fetchone()
     assert row is not None, "the table was made with one row"
     return int(row[0])
@@ -170,8 +184,9 @@ def _refused(error: psycopg.OperationalError) -> BadSetting | None:
     return None
 
 
-READERS = 4  # threads of a process, with a connection each; one more for the writer, and one for the heartbeat
-WAITING_READS_MAX = 2_000  # beyond it calls are refused
+# Threads of a process, with a connection each. The writer has one, the heartbeat, and what is asked of other owners.
+READERS, CHAT_READERS = 3, 4
+WAITING_READS_MAX = 2_000  # of either; beyond it calls are refused
 TRIES_MAX = 20  # of a transaction that meets others
 PAUSE_SECONDS_MAX = 0.05  # before the next try, random
 WRITING = b"BEGIN ISOLATION LEVEL SERIALIZABLE"
@@ -193,32 +208,30 @@ class PostgresDatabase(SqlDatabase):
         self.address = address
         self._pool = PostgresPool(address)
         self.owners = BeatingOwners(self._pool, introduction=introduction)
-        self._readers: ThreadPoolExecutor | None = None
-        self._reading = 0
+        self._readers = _Readers(self._pool, READERS)
+        self._chat_readers = _Readers(PostgresPool(address, options=CHAT_OPTIONS), CHAT_READERS)
 
     async def __aenter__(self) -> Self:
         await asyncio.to_thread(prepare_tables, self.address)
         await asyncio.to_thread(self.owners.enter)
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="turn-log-reader")
         self._writer = JobWriter(self._commit)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """Pending jobs are still written. Turns that stay open become `unknown` for other processes."""
-        if self._readers is None or self._writer is None:
+        if self._writer is None:
             return
-        readers, writer = self._readers, self._writer
-        self._readers = self._writer = None
+        writer, self._writer = self._writer, None
         await writer.close(self.owners.leave)
-        await asyncio.to_thread(readers.shutdown)
-        self._pool.close()
+        for readers in (self._chat_readers, self._readers):
+            await asyncio.to_thread(readers.close)
 
     async def read(self, job: Job[Result]) -> Result:
-        return await self._submit(lambda connection: _in_transaction(connection, READING, job))
+        return await self._readers.run(lambda connection: _in_transaction(connection, READING, job))
 
     async def read_now(self, job: Job[Result]) -> Result:
         """Without a transaction around it."""
-        return await self._submit(job)
+        return await self._chat_readers.run(job)
 
     async def server_time(self) -> float:
         def now(connection: PostgresConnection) -> float:
@@ -226,20 +239,7 @@ class PostgresDatabase(SqlDatabase):
             assert row is not None, "a SELECT without FROM gives one row"
             return float(row[0])
 
-        return await self._submit(now)
-
-    async def _submit(self, job: Callable[[PostgresConnection], Result]) -> Result:
-        if self._readers is None:
-            raise Unavailable("turn_log", "it is closed")
-        if self._reading >= WAITING_READS_MAX:
-            raise Unavailable("turn_log", f"more than {WAITING_READS_MAX} reads are waiting")
-        self._reading += 1
-        future = self._readers.submit(self._without_a_change, job)
-        try:
-            return await bounded(future)
-        finally:
-            future.cancel()  # unless it runs by now: nobody waits for it any more, and the server may be slow
-            self._reading -= 1
+        return await self._readers.run(now)
 
     def _commit(self, batch: Batch) -> None:
         """All in one transaction; each in its own if one of them raises, or they keep meeting those of others."""
@@ -278,6 +278,35 @@ class PostgresDatabase(SqlDatabase):
                         raise
                     time.sleep(random.uniform(0, PAUSE_SECONDS_MAX) * min(1.0, attempt / 4))  # noqa: S311  # no secret
         raise AssertionError("the last try returned or raised")
+
+
+class _Readers:
+    """Threads with a connection each, for jobs that change nothing."""
+
+    def __init__(self, pool: PostgresPool, threads: int) -> None:
+        self._pool = pool
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="turn-log-reader")
+        self._waiting = 0
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Blocks until those under way are done. Closes the pool."""
+        self._is_closed = True
+        self._threads.shutdown()
+        self._pool.close()
+
+    async def run(self, job: Callable[[PostgresConnection], Result]) -> Result:
+        if self._is_closed:
+            raise Unavailable("turn_log", "it is closed")
+        if self._waiting >= WAITING_READS_MAX:
+            raise Unavailable("turn_log", f"more than {WAITING_READS_MAX} reads are waiting")
+        self._waiting += 1
+        future = self._threads.submit(self._without_a_change, job)
+        try:
+            return await bounded(future)
+        finally:
+            future.cancel()  # unless it runs by now: nobody waits for it any more, and the server may be slow
+            self._waiting -= 1
 
     def _without_a_change(self, job: Callable[[PostgresConnection], Result]) -> Result:
         """Once more where the connection was one that the server had closed meanwhile."""

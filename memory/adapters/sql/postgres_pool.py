@@ -28,12 +28,13 @@ LOCK_SECONDS_MAX = 3.0
 IDLE_SECONDS_MAX = 30.0  # inside a transaction: whoever was suspended holds up nobody for longer
 RETRY_SECONDS = 0.25  # between two attempts to reach a server that was not there
 # Sequential reads of small tables would make unrelated transactions meet (SERIALIZABLE notes what was read).
-_OPTIONS = (
+OPTIONS = (
     f"-c search_path={SCHEMA} -c statement_timeout={STATEMENT_SECONDS_MAX * 1000:.0f} "
     f"-c lock_timeout={LOCK_SECONDS_MAX * 1000:.0f} "
     f"-c idle_in_transaction_session_timeout={IDLE_SECONDS_MAX * 1000:.0f} -c enable_seqscan=off "
     "-c client_min_messages=warning"
 )
+CHAT_OPTIONS = f"{OPTIONS} -c statement_timeout=500"  # of reads by key, for which a chat waits 50 ms, and no longer
 # Transactions met each other: the same job succeeds in another one. A key that two wrote at once is among them.
 MET_ANOTHER = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation, errors.ExclusionViolation)
 # Begin the codes of a server that is not there: it ends or starts; a primary that became a standby reads only.
@@ -66,7 +67,7 @@ class PostgresAddress:
     password: str = field(default="", repr=False)
     certificate_authority: str = ""
 
-    def conninfo(self, *, options: str = _OPTIONS) -> str:
+    def conninfo(self, *, options: str = OPTIONS) -> str:
         return make_conninfo(  # which leaves out what is None
             self.url,
             options=options,
@@ -110,8 +111,8 @@ class PostgresConnection:
 class PostgresPool:
     """Every method may be called from any thread. Raises `Unavailable` where the server cannot be reached."""
 
-    def __init__(self, address: PostgresAddress) -> None:
-        self._conninfo = address.conninfo()
+    def __init__(self, address: PostgresAddress, *, options: str = OPTIONS) -> None:
+        self._conninfo = address.conninfo(options=options)
         self._idle: deque[psycopg.Connection[Any]] = deque()
         self._lock = threading.Lock()
         self._refused_until, self._refusal = float("-inf"), psycopg.Error()

@@ -6,7 +6,7 @@ chat of each user time, nothing else. The least recently used go first. Users ar
 
 from __future__ import annotations
 
-from memory.adapters.sql.database import DatedOnDatabase, SqlDatabase, reads_now, writes
+from memory.adapters.sql.database import DatedOnDatabase, SqlDatabase, reads, writes
 from memory.adapters.sql.statements import Connection, statements, user_hash
 from memory.ports import Clock
 
@@ -50,7 +50,7 @@ class SqlSnapshots(DatedOnDatabase):
     def erase_all(self, connection: Connection) -> None:
         SQL.delete_snapshots(connection)
 
-    @reads_now
+    @reads  # megabytes take longer than what is read by key
     def _found(self, connection: Connection, user_id: str) -> tuple[bytes, float] | None:
         return SQL.snapshot_of.one(connection, lambda row: (bytes(row[0]), float(row[1])), user_hash=user_hash(user_id))
 

@@ -27,7 +27,7 @@ from memory.adapters.sql.snapshots import SqlSnapshots
 from memory.adapters.sql.statements import Connection, Statement
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.adapters.whole_ids import WholeId
-from memory.errors import BadSetting, Unavailable, Unusable
+from memory.errors import BadSetting, Late, Unavailable, Unusable
 from memory.model import TurnStatus
 
 ANSWER_SECONDS_MAX = 30.0  # until a server that is back is found; only ends a hang
@@ -134,6 +134,24 @@ async def test_jobs_of_processes_that_meet_are_repeated_and_lose_nothing(server:
         for _ in range(20):
             await asyncio.gather(one.write(add), two.write(add))
         assert await one.read(lambda connection: READ(connection, user_id="ann").fetchone()) == (40,)
+
+
+async def test_a_read_by_key_ends_soon_where_the_server_is_slow_and_waits_for_no_longer_read(
+    server: PostgresServer, database: PostgresDatabase
+) -> None:
+    """The longer ones wait for the lock for three seconds each, and are more than there are threads for them."""
+
+    def look(connection: Connection) -> object:
+        return READ(connection, user_id="ann").fetchone()
+
+    with server.connect() as other, other.transaction():
+        other.execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
+        longer = asyncio.gather(*(database.read(look) for _ in range(8)), return_exceptions=True)
+        await asyncio.sleep(0)
+        ended = await asyncio.gather(*(database.read_now(look) for _ in range(8)), return_exceptions=True)
+        assert {(type(one), "too long (57014)" in str(one)) for one in ended} == {(Late, True)}
+        assert not longer.done()
+    assert None in await longer
 
 
 async def test_a_lock_that_is_being_taken_while_the_barrier_closes_is_not_taken_behind_it(
@@ -263,6 +281,24 @@ def test_a_database_that_cannot_be_used_ends_the_start_with_what_to_do(
     changed(server, f"CREATE DATABASE {name} {options}", then)
     with pytest.raises(BadSetting, match=words):
         prepare_tables(of(server, name, role))
+
+
+@pytest.mark.parametrize("granted", ["SELECT", "SELECT, INSERT, UPDATE"])
+async def test_a_role_without_a_right_to_tables_is_told_which_and_the_grant_that_gives_it(
+    server: PostgresServer, granted: str
+) -> None:
+    name = f"partial_{granted.count(',')}"
+    changed(server, f"CREATE DATABASE {name}", f'CREATE ROLE "the {name}" LOGIN')
+    owner, role = of(server, name), of(server, name, f"the {name}")
+    prepare_tables(owner)
+    with psycopg.connect(owner.conninfo(), autocommit=True) as connection:
+        connection.execute(f'GRANT USAGE ON SCHEMA {SCHEMA} TO "the {name}"')
+        connection.execute(f'GRANT {granted} ON ALL TABLES IN SCHEMA {SCHEMA} TO "the {name}"')
+        with pytest.raises(BadSetting, match=r"right to DELETE(, INSERT, UPDATE)? in \d+ tables") as refused:
+            await PostgresDatabase(role).__aenter__()
+        connection.execute(str(refused.value).partition("run ")[2])
+    async with PostgresDatabase(role) as database:
+        await tell(SqlTurnLog(database, clock=ManualClock()), "t0")
 
 
 async def test_a_server_with_another_time_zone_says_the_same_time(server: PostgresServer) -> None:
