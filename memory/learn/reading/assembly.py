@@ -37,12 +37,8 @@ CONFIDENCE_AT_LEAST = 0.7  # of a claim at its threshold; equals the gate's mini
 ORDER_ATTRIBUTE_MIN = 0.6  # of such an attribute, named in an order to forget
 SINGLE_VALUED_SHARE_MIN = 0.8  # of an attribute that has one value at a time
 CLAUSE_SIZE_MIN = 20  # letters of one that names nothing: of shorter facts nearly all have a value or a name
-<<<<<<< HEAD
 AFFIRMED_MIN = 0.8  # confidence of a reply that affirms the assistant's question: "Sure, go on" may be meant
-LETTERS_MIN = 2  # letters, digits or characters that a unit needs to have content
-=======
 LETTERS_MIN = 2  # letters or digits that a unit needs to have content, or one Chinese, Japanese or Korean character
->>>>>>> part-d
 LEANING_SHARE_MIN = 0.5  # from which a fact takes along what was said before it
 LOST_SHARE_MIN, LOST_CONFIDENCE = 0.9, 0.5  # of one that leans on nothing that was said: nobody could understand it
 OPENING_LEANING_MAX = 0.4  # of a fact with the opening of the clause that it leans on
