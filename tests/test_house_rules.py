@@ -29,7 +29,7 @@ BROAD_ALLOWED = {
     "tests/support/suspensions.py": 2,  # stands where the loop stands, and hands on whatever it throws
 }
 BENCHES = "bench/**/*.py"
-LEARNING_LINES_MAX = 7_760  # of memory/learn and memory/language; 8,060 before a memory was one fact
+LEARNING_LINES_MAX = 7_900  # of memory/learn and memory/language; 8,060 before a memory was one fact
 SETTINGS_MAX = 120  # what nobody has a reason to change is a constant beside its reason
 PATTERN_CHARACTERS_MAX = {
     "extproc/exchange": 51,

@@ -378,17 +378,13 @@ def test_a_fragment_corrects_what_it_quotes_or_its_own_field_before_what_was_sai
 
 
 def test_a_fragment_corrects_what_the_answer_before_it_restates() -> None:
-    rows = [
-        meeting("My flight to Oslo is on Friday", "Friday", said_at=NOW - 9),
-        meeting("My exam is on Monday", "Monday", said_at=NOW - 1),
-    ]
+    rows = [meeting(one, said_at=NOW - 9) for one in ("My flight to Oslo is on Friday", "My exam is on Monday")]
     no = leaning("no, Tuesday", "Tuesday")
     sure = {(0, rows[1].id): PairVerdict(PairRelation.REPLACES, 0.99)}
     told = [Confirmation("You like tea.\nYour flight is on Friday.", no.scope, no.said_at, is_right=False)]
     (created, superseded) = learnt(no, known=rows, judged=Judged(told, sure))
     assert created.memory.content == "My flight to Oslo is on Friday. no, Tuesday"
-    assert superseded.memory.content == rows[0].content
-    assert superseded.memory.confidence == rows[0].confidence
+    assert superseded.memory.id == rows[0].id
 
 
 def test_a_fragment_corrects_what_a_reader_is_surest_of_wherever_that_was_said_and_is_not_stored_else() -> None:
