@@ -63,7 +63,7 @@ class ReceiptView(msgspec.Struct, frozen=True):
 
 
 class ReceiptSummary(msgspec.Struct, frozen=True):
-    """A receipt in a list. `injected`: the memories in its notes."""
+    """A receipt in a list. `injected`: the memories in its notes. `outcome`: of what was asked of memory."""
 
     id: str
     created_at: TimeText
@@ -72,6 +72,7 @@ class ReceiptSummary(msgspec.Struct, frozen=True):
     query: str
     injected: list[str]
     tokens: int
+    outcome: dict[str, Any]
 
 
 class ReceiptPageView(msgspec.Struct, frozen=True):
@@ -87,10 +88,19 @@ class ReceiptsController(Controller):
 
     @operation(get, "/", "listReceipts", allowed=READS)
     async def show_page(
-        self, call: TheCall, memory_id: FromQuery[str] = "", limit: ReceiptLimit = 20, cursor: FromQuery[str] = ""
+        self,
+        call: TheCall,
+        memory_id: FromQuery[str] = "",
+        asked: FromQuery[bool] = False,
+        limit: ReceiptLimit = 20,
+        cursor: FromQuery[str] = "",
     ) -> ReceiptPageView:
-        """One page of receipts, latest first. `memory_id`: only chats whose notes held that memory."""
-        page = await call.library.receipts(call.user_id, memory_id=memory_id, limit=limit, cursor=cursor)
+        """One page of receipts, latest first. `memory_id`: only chats whose notes held that memory. `asked`: only chats
+        that asked something of memory itself, of which `outcome` says what became.
+        """
+        page = await call.library.receipts(
+            call.user_id, memory_id=memory_id, is_asked=asked, limit=limit, cursor=cursor
+        )
         shown = [view_of(ReceiptSummary, one, **_of_notes(one)) for one in page.items]
         return ReceiptPageView(shown, page.next_cursor or None)
 

@@ -6,7 +6,6 @@ was said before it, never after, unless it is about whatever is said, or about i
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -280,14 +279,6 @@ def outcomes_of(requests: Sequence[ForgetRequest], found: Mapping[int, ForgetMat
         receipt_id: _outcome([(requests[index], found.get(index, ForgetMatches())) for index in indexes])
         for receipt_id, indexes in by_receipt.items()
     }
-
-
-def with_kept(outcomes: dict[str, dict[str, Any]], claims: Sequence[Claim], turns: Sequence[Turn]) -> dict[str, Any]:
-    """The outcomes, with how many of the memories that the user asked for are kept, by receipt id."""
-    receipts = {turn.id: turn.receipt_id for turn in turns if turn.receipt_id}
-    asked = Counter(receipts.get(claim.evidence.turn_id, "") for claim in claims if claim.is_explicit)
-    kept = {receipt_id: {"kept": count} for receipt_id, count in asked.items() if receipt_id}
-    return {one: outcomes.get(one, {}) | kept.get(one, {}) for one in outcomes.keys() | kept.keys()}
 
 
 def _outcome(done: Sequence[tuple[ForgetRequest, ForgetMatches]]) -> dict[str, Any]:

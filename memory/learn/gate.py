@@ -123,8 +123,9 @@ def check_claims(
     sources = {_source(claim, by_id) for claim in claims if claim.act in STORED_ACTS | ORDERS}
     planted |= {source for source in sources if source and hidden_text.hides_text(source)}
     asked = [claim for claim in claims if claim.act in ORDERS]
-    orders = [claim for claim in asked if _source(claim, by_id) not in planted]
-    dropped = [Dropped(claim, Refusal.PLANTED) for claim in asked if claim not in orders]
+    own = [claim for claim in asked if _source(claim, by_id) not in planted]
+    orders = [claim for claim in own if claim.confidence >= CONFIDENCE_MIN]
+    dropped = [Dropped(one, Refusal.UNSURE if one in own else Refusal.PLANTED) for one in asked if one not in orders]
     kept: list[Claim] = []
     facts_of: Counter[tuple[str, str]] = Counter()  # by turn and sentence
     for claim in (one for one in claims if one.act in STORED_ACTS):

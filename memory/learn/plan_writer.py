@@ -13,7 +13,8 @@ import numpy as np
 from memory.learn import consolidation
 from memory.learn.closeness import embedded_by
 from memory.learn.plan import Plan
-from memory.model import Change, ChangeKind, MemoryStatus, Vector, statement_key
+from memory.model import Change, ChangeKind, MemoryStatus, Turn, Vector, statement_key
+from memory.model.outcomes import with_kept
 from memory.model.raw_words import embedded_text
 from memory.ports import ConversationRecord, LedgerWrite, MemoryBank, MemoryFilter, RequestStores
 from memory.runtime.tracing import Telemetry
@@ -56,10 +57,11 @@ class PlanWriter:
         turn_ids = await self._record.turn_ids(user_id, session_id)
         return (await self._erasure.sources(user_id, turn_ids)).forgotten
 
-    async def finish(self, user_id: str, plan: Plan, gone: Sequence[str]) -> None:
-        """After the lock: drop notes that hold deleted memories, and add the outcomes to the receipts."""
+    async def finish(self, user_id: str, plan: Plan, gone: Sequence[str], turns: Sequence[Turn]) -> None:
+        """After the lock: drop notes that hold deleted memories, and add the outcomes to the receipts of the turns."""
         await self._erasure.drop_notes(user_id, gone)
-        for receipt_id, outcome in plan.outcomes.items():
+        claims = plan.inputs.claims if plan.inputs is not None else ()
+        for receipt_id, outcome in with_kept(plan.outcomes, claims, plan.changes, turns).items():
             await self._receipts.amend(user_id, receipt_id, outcome)
 
     async def without_outdated(self, user_id: str, held: LedgerWrite, changes: Sequence[Change]) -> list[Change]:

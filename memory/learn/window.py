@@ -28,6 +28,7 @@ from memory.learn.readers import Readers
 from memory.learn.relating import new_claim_indexes, pairs_to_ask, renumbered
 from memory.learn.window_reading import WindowBounds, WindowClaims, WindowReading, asks_memory
 from memory.model import Claim, Memory, Record, Vector
+from memory.model.outcomes import merged
 from memory.model.raw_words import embedded_text
 from memory.ports import (
     ConversationRecord,
@@ -159,7 +160,7 @@ class WindowLearning:
                 planned, known = await self._planned(lease, held.lock, read, vectors, current, withdrawn)
                 await held.save(planned)
                 gone = await self._plan_writer.apply(lease.user_id, held.lock, planned, vectors | known)
-            await self._plan_writer.finish(lease.user_id, planned, gone)
+            await self._plan_writer.finish(lease.user_id, planned, gone, lease.turns)
             return planned
         raise AssertionError("the last round plans in any case")
 
@@ -223,7 +224,7 @@ class WindowLearning:
         verdicts = renumbered(seen.of_pairs, places, count=len(read.claims), ids=ids)
         judged = Judged(read.confirmations, verdicts)
         changes = consolidation.consolidate(claims, known, now=self._clock(), ids=ids, judged=judged)
-        outcomes = forgetting.with_kept(forgetting.outcomes_of(read.requests, forgotten), claims, read.turns)
+        outcomes = merged(forgetting.outcomes_of(read.requests, forgotten), read.refused)
         revision = (await self._ledger.revision(lease.user_id)).number
         inputs = plan_inputs.inputs_of(claims, read.confirmations, verdicts, known, changes, revision=revision)
         raw = tuple(raw_words.without_quoted(read.raw, changes))
@@ -309,7 +310,7 @@ class WindowLearning:
             deleted = await held.lock.forgotten([row.id for row in said])
             fitting = replace(fitting, raw=tuple(row for row in said if row.id not in deleted))
             gone = await self._plan_writer.apply(lease.user_id, held.lock, fitting, known)
-        await self._plan_writer.finish(lease.user_id, stored, gone)
+        await self._plan_writer.finish(lease.user_id, fitting, gone, lease.turns)
 
     async def _planned_again(
         self,

@@ -26,6 +26,7 @@ from memory.learn.relating import confirmed_line
 from memory.learn.withheld_turns import refused_turns, withheld_turns
 from memory.model import ORDERS, STORED_ACTS, Act, Claim, Memory, MemoryStatus, Role, Turn, TurnStatus
 from memory.model.days import period_text, with_days
+from memory.model.outcomes import Outcomes, refused_outcomes
 from memory.ports import ConversationRecord, Lease, MemoryBank, OrderReach, RequestStores
 from memory.runtime.metrics import Metrics
 from memory.secrets.redaction import REDACT_ALL
@@ -43,13 +44,17 @@ Store = Callable[[bytes], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class WindowClaims:
-    """The content of a window. `turns`: context and window, in the order said. `raw`: rows with the turns' words."""
+    """The content of a window. `turns`: context and window, in the order said. `raw`: rows with the turns' words.
+
+    `refused`: what is not in it of what the user asked.
+    """
 
     claims: Sequence[Claim]
     requests: Sequence[ForgetRequest]
     turns: Sequence[Turn]
     confirmations: Sequence[Confirmation] = ()
     raw: Sequence[Memory] = ()
+    refused: Outcomes = field(default_factory=dict)
 
     @property
     def forgets(self) -> Callable[[Claim | Memory], bool]:
@@ -59,7 +64,7 @@ class WindowClaims:
 
     @property
     def is_empty(self) -> bool:
-        return not (self.claims or self.requests or self.confirmations or self.raw)
+        return not (self.claims or self.requests or self.confirmations or self.raw or self.refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +151,8 @@ class WindowReading:
         withheld = await asyncio.to_thread(withheld_turns, [*context, *turns], claims, said, later, close)
         await self._exclusions.leave_out(lease.user_id, withheld | refused_turns(verdict.dropped))
         raw = await asyncio.to_thread(self._raw, claims, turns, withheld) if self._words_of else ()
-        return WindowClaims(kept, requests, (*context, *turns), confirmations, raw)
+        refused = [*((one.claim, one.reason.value) for one in verdict.dropped), *((one, "framed") for one in framed)]
+        return WindowClaims(kept, requests, (*context, *turns), confirmations, raw, refused_outcomes(refused, turns))
 
     def _raw(self, claims: Sequence[Claim], turns: Sequence[Turn], withheld: Collection[str]) -> Sequence[Memory]:
         planted = gate.planted_messages(claims, turns)

@@ -132,8 +132,11 @@ class Receipts(Protocol):
     async def get(self, user_id: str, receipt_id: str) -> Receipt | None:
         """None if it does not exist, has expired, or belongs to somebody else. Raises `Unavailable`."""
 
-    async def page(self, user_id: str, *, memory_id: str = "", limit: int, cursor: str = "") -> Page[Receipt]:
-        """The user's receipts, latest first. `memory_id`: only requests whose notes held that memory.
+    async def page(
+        self, user_id: str, *, memory_id: str = "", is_asked: bool = False, limit: int, cursor: str = ""
+    ) -> Page[Receipt]:
+        """The user's receipts, latest first. `memory_id`: only requests whose notes held that memory. `is_asked`: only
+        chats that asked something of memory itself, of which it is known what became.
 
         Raises `BadInput` for a cursor that is none of ours, and `Unavailable`.
         """

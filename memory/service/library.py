@@ -230,9 +230,11 @@ class Library(Service):
         contents = await noted_contents(self._store, self._summaries, user_id, found.memory_ids())
         return ExplainedReceipt(found, contents)
 
-    async def receipts(self, user_id: str, *, memory_id: str = "", limit: int, cursor: str = "") -> Page[Receipt]:
-        """The user's receipts, latest first. `memory_id`: only requests whose notes held that memory."""
-        return await self._receipts.page(user_id, memory_id=memory_id, limit=limit, cursor=cursor)
+    async def receipts(
+        self, user_id: str, *, memory_id: str = "", is_asked: bool = False, limit: int, cursor: str = ""
+    ) -> Page[Receipt]:
+        """The user's receipts, as `Receipts.page` gives them."""
+        return await self._receipts.page(user_id, memory_id=memory_id, is_asked=is_asked, limit=limit, cursor=cursor)
 
     async def append_turn(
         self,

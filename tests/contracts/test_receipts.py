@@ -181,6 +181,30 @@ async def test_a_page_of_a_memory_shows_the_requests_whose_notes_held_it(process
     assert ids(await process.receipts.page("ann", memory_id="m1", limit=1, cursor=first.next_cursor)) == ["r1"]
 
 
+async def test_a_page_of_what_was_asked_shows_the_chats_that_asked_memory_for_something(process: Process) -> None:
+    outcomes = {
+        "plain": {},
+        "kept": {"kept": 1},
+        "counted": {"corrections": 2, "repeated_facts": 1},
+        "forgot": {"forgot": ["m1"], "count": 1},
+        "nothing": {"forgot": [], "count": 0, "reason": "nothing_matched"},
+        "withheld": {"withheld": True, "corrections": 1},
+        "refused": {"refused": {"secret": 1}},
+    }
+    for receipt_id in outcomes:
+        process.receipts.keep(receipt(receipt_id, query='is it "outcome":{}?'))
+    await got(process.receipts, "ann", "refused")
+    for receipt_id, outcome in outcomes.items():
+        await process.receipts.amend("ann", receipt_id, outcome)
+    asked = ["refused", "withheld", "nothing", "forgot", "kept"]
+    first = await process.receipts.page("ann", is_asked=True, limit=3)
+    assert (ids(first), first.items[0].outcome) == (asked[:3], {"refused": {"secret": 1}})
+    rest = await process.receipts.page("ann", is_asked=True, limit=3, cursor=first.next_cursor)
+    assert (ids(rest), rest.next_cursor) == (asked[3:], "")
+    assert ids(await process.receipts.page("ann", memory_id="m1", is_asked=True, limit=9)) == []
+    assert ids(await process.receipts.page("bob", is_asked=True, limit=9)) == []
+
+
 async def test_pages_hold_nothing_that_is_expired_or_erased(deployment: Deployment) -> None:
     clock = deployment.clock
     deployment.bounds.receipts = ReceiptLimits(seconds_max=100)

@@ -28,6 +28,7 @@ from memory.chat.token_estimate import estimated_tokens
 from memory.errors import BadInput
 from memory.model import Receipt
 from memory.model.arms import ARM, CORRECTIONS, NOTE_TOKENS, REPEATED_FACTS, Arm, ComparedTurn
+from memory.model.outcomes import ASKED
 from memory.ports import Clock, Page
 from memory.settings import ReceiptSettings
 
@@ -38,6 +39,8 @@ EXPIRED_AT_ONCE = 100  # deleted with one write, so that no writer waits for a b
 READ_AT_ONCE = 100
 USER_RECEIPTS_MAX = 1_000  # the newest, so that one busy user does not displace others' receipts
 LAST = (1 << 63) - 1  # above every number that orders receipts
+
+NO_OUTCOME = b'"outcome":{}'  # in the body of a receipt; in a text its quotes would be escaped
 
 _RECEIPT = msgspec.json.Decoder(Receipt)
 _DEFAULT = ReceiptSettings()
@@ -79,20 +82,28 @@ class SqlReceipts(DatedOnDatabase):
 
     @reads
     def page(
-        self, connection: Connection, user_id: str, *, memory_id: str = "", limit: int, cursor: str = ""
+        self,
+        connection: Connection,
+        user_id: str,
+        *,
+        memory_id: str = "",
+        is_asked: bool = False,
+        limit: int,
+        cursor: str = "",
     ) -> Page[Receipt]:
-        quoted = msgspec.json.encode(memory_id)  # tells cheaply that a body does not name it
+        quoted = msgspec.json.encode(memory_id) if memory_id else b""  # tells cheaply that a body does not name it
 
         def bodies(before: int) -> Iterator[tuple[int, bytes]]:
             """Until there are no more, or nobody asks for more."""
             while rows := SQL.receipts_of_user(
                 connection, user_id=user_id, before=before, expired=self._expired, limit=READ_AT_ONCE
             ).fetchall():
-                yield from (row for row in rows if not memory_id or quoted in row[1])
+                yield from (row for row in rows if quoted in row[1] and not (is_asked and NO_OUTCOME in row[1]))
                 before = rows[-1][0]
 
         def is_wanted(receipt: Receipt) -> bool:
-            return not memory_id or any(memory_id in note.memory_ids for note in receipt.notes)
+            is_noted = not memory_id or any(memory_id in note.memory_ids for note in receipt.notes)
+            return is_noted and not (is_asked and ASKED.isdisjoint(receipt.outcome))
 
         return _page(bodies(_before(cursor)), limit, is_wanted)
 

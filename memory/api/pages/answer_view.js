@@ -1,6 +1,7 @@
 // One use of a memory: the chat that it was used in, and the receipt that says why.
 
 import { ApiError, call } from "./api.js";
+import { outcomeTexts } from "./asked_of_memory.js";
 import { button, element, replace } from "./dom.js";
 import { failure, loading } from "./shell.js";
 import { dateTime, named, number, t } from "./words.js";
@@ -64,12 +65,13 @@ function explained(receipt, memoryId) {
   const given = receipt.notes.flatMap((note) => note.memories.map((one) => line(one, t(note.is_new ? "receipt.new" : "receipt.again"))));
   const inNotes = new Set(receipt.injected);
   const others = receipt.candidates.filter((one) => !inNotes.has(one.id));
+  const asked = outcomeTexts(receipt.outcome);
   const rows = [
     [t("receipt.status"), named("recall", receipt.status)],
     [t("receipt.reason"), named("reason", receipt.reason)],
     [t("receipt.tokens"), number(receipt.tokens)],
     [t("receipt.took"), t("receipt.ms", { ms: number(Math.round(Object.values(receipt.timings_ms).reduce((sum, ms) => sum + ms, 0))) })],
-    ...["kept", "count"].filter((name) => receipt.outcome[name] !== undefined).map((name) => [t(`receipt.asked.${name}`), number(receipt.outcome[name])]),
+    ...(asked.length ? [[t("asked.title"), asked.join(" · ")]] : []),
   ];
   return part(
     "receipt.title",

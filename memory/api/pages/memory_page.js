@@ -1,6 +1,7 @@
 // "My memory": what is remembered about the caller, from which words, and when it was used.
 
 import { ApiError, answerOf, call, projectPath } from "./api.js";
+import { askedOfMemory } from "./asked_of_memory.js";
 import { button, confirmed, element, labelled, replace, select } from "./dom.js";
 import { invitationsOf } from "./invitations.js";
 import { membersOf } from "./members.js";
@@ -53,6 +54,7 @@ class Timeline {
       ...this.invited(),
       this.places(),
       (this.search = this.tools()),
+      (this.orders = this.isBounded ? element("div", {}) : askedOfMemory()),
       this.members,
       this.list,
       this.more,
@@ -83,7 +85,7 @@ class Timeline {
 
   async go(id) {
     this.shared = this.projects.find((one) => one.project_id === id) ?? null;
-    this.own.hidden = this.search.hidden = Boolean(this.shared);
+    this.own.hidden = this.search.hidden = this.orders.hidden = Boolean(this.shared);
     this.notice.hidden = Boolean(this.shared) || !this.isPaused;
     this.summary.textContent = this.shared ? t("project.summary", { role: t(`role.${this.shared.role}`) }) : " ";
     const left = async () => {
@@ -296,6 +298,7 @@ class Timeline {
     });
     if (!isSure) return;
     const { deleted } = await call("DELETE", "", { parameters: { user_id: this.caller.user_id } });
+    this.orders.open = false; // its receipts are gone as well
     await this.choose({ query: "" });
     announce(t("forgotten_all", { count: deleted }));
   }

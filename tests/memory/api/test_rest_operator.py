@@ -175,6 +175,7 @@ async def test_users_list_their_own_receipts_and_those_of_a_memory(api: httpx.As
         "query": f"where is {MARKER}?",
         "injected": ["m1"],
         "tokens": 9,
+        "outcome": {},
     }
     path = "/v1/memory/receipts"
     for asked in (path, f"{path}?memory_id=m1"):
@@ -182,6 +183,17 @@ async def test_users_list_their_own_receipts_and_those_of_a_memory(api: httpx.As
     assert (await api.get(f"{path}?memory_id=m2")).json()["receipts"] == []
     assert (await api.get(path, headers=BOB)).json()["receipts"] == []
     assert_refused(await api.get(f"{path}?cursor=x"), 400, "next_cursor")
+
+
+async def test_users_list_what_became_of_what_they_asked(api: httpx.AsyncClient, parts: Parts) -> None:
+    await filled(parts)
+    path, outcome = "/v1/memory/receipts?asked=true", {"kept": 1, "refused": {"secret": 1}}
+    assert (await api.get(path)).json() == {"receipts": [], "next_cursor": None}
+    await parts.receipts.amend("ann", "r1", outcome)
+    assert [(one["id"], one["outcome"]) for one in (await api.get(path)).json()["receipts"]] == [("r1", outcome)]
+    assert (await api.get(f"{path}&memory_id=m2")).json()["receipts"] == []
+    assert (await api.get(path, headers=BOB)).json()["receipts"] == []
+    assert_refused(await api.get("/v1/memory/receipts?asked=maybe"), 400, "asked")
 
 
 async def test_callers_learn_the_id_by_which_they_call_themselves(parts: Parts, api: httpx.AsyncClient) -> None:

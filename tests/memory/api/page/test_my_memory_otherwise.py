@@ -128,6 +128,47 @@ def test_a_sentence_that_a_page_cuts_goes_on_in_the_next_one(open_page: Opener, 
         assert shown == [["I row", "I sing"], ["We keep bees", "I dive"]]
 
 
+# What was asked of memory in chats
+
+OUTCOMES: list[tuple[dict[str, Any], list[str]]] = [  # the latest first
+    ({"kept": 1}, ["1 memory kept"]),
+    ({"forgot": ["a", "b"], "count": 2, "kept": 3}, ["3 memories kept", "2 memories deleted"]),
+    (
+        {"forgot": [], "count": 0, "reason": "nothing_matched", "similar": ["c"]},
+        ["Nothing found to delete", "1 similar memory was kept: forget it below if you meant it"],
+    ),
+    ({"withheld": True, "corrections": 1}, ["Not stored, as you asked"]),
+    (
+        {"refused": {"secret": 2, "of_tomorrow": 1}},
+        ["2 not done: it has a secret, such as a password or a card number", "Not done: of tomorrow"],
+    ),
+    ({"refused": {"framed": 1}}, ["Not done: it was said in a role, or stood in somebody else's text"]),
+]
+
+
+def test_what_became_of_what_was_asked_is_shown_and_not_its_words(
+    open_page: Opener, user: str, world: PageWorld
+) -> None:
+    said = "Forget my locker number 42"
+    for number, (outcome, _) in enumerate(OUTCOMES[::-1]):
+        world.keep(replace(receipt(user, f"asked-{number}", query=said), outcome=outcome))
+    with by_keys(open_page(user=user), expected=("ERR_INTERNET_DISCONNECTED",)) as keys:
+        page, part = keys.page, keys.page.locator("details")
+        has_cards(page, 3)
+        page.context.set_offline(True)
+        use(keys, "What you asked of memory", "Enter", hears=OFFLINE)
+        page.context.set_offline(False)
+        use(keys, "Try again", "Enter")
+        expect(part.locator("li")).to_have_count(len(OUTCOMES))
+        assert [one.locator("span:not(.hint)").all_inner_texts() for one in part.locator("li").all()] == [
+            texts for _, texts in OUTCOMES
+        ]
+        expect(part).not_to_contain_text("42")
+        world.run(world.parts.stores.receipts.erase(user))
+        use(keys, "What you asked of memory", "Enter", "Enter", backward=True)
+        expect(part).to_contain_text("No chat of the last days asked memory")
+
+
 # Failures, and answers that are late
 
 
@@ -235,13 +276,16 @@ def test_a_correction_never_overwrites_what_the_user_has_not_seen(
         opened.assert_clean(expected=("412",))
 
 
-def test_a_use_whose_chat_was_deleted_still_shows_its_receipt(open_page: Opener, user: str) -> None:
+def test_a_use_whose_chat_was_deleted_still_shows_its_receipt(open_page: Opener, user: str, world: PageWorld) -> None:
+    world.keep(replace(receipt(user, "asked", f"{user}-tea", hours=1.0), outcome={"kept": 2, "withheld": True}))
     with open_page(user=user) as opened:
         tea = card(opened.page, "Prefers green tea to coffee")
         tea.get_by_role("button", name="Details").click()
-        tea.get_by_role("button", name="Show the answer").click()
-        expect(tea.locator(".answer")).to_contain_text("The conversation record does not hold this chat any more.")
-        expect(tea.locator(".answer")).to_contain_text("Found for this question")
+        tea.get_by_role("button", name="Show the answer").first.click()
+        answer = tea.locator(".answer").first
+        expect(answer).to_contain_text("The conversation record does not hold this chat any more.")
+        expect(answer).to_contain_text("Found for this question")
+        expect(answer).to_contain_text("2 memories kept · Not stored, as you asked")
         opened.assert_clean(expected=("404",))
 
 

@@ -60,6 +60,9 @@ def test_my_memory_is_accessible_in_every_state(open_page: Opener, world: PageWo
         expect(page.get_by_role("dialog")).to_be_visible()
         assert accessibility_faults(page) == []
         page.keyboard.press("Escape")
+        page.locator("summary").click()
+        expect(page.locator("details .hint")).to_be_visible()
+        assert accessibility_faults(page) == []
         page.get_by_role("combobox").nth(2).select_option("archived")
         page.get_by_role("combobox").nth(3).select_option("episodic")
         expect(page.locator("#list .notice")).to_be_visible()
