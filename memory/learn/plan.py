@@ -32,7 +32,7 @@ class UnreadablePlan(MemproxyError):
 class Plan:
     """The actions of a window, in this order: delete `forget`, write `changes` and `raw`, add `outcomes` to receipts.
 
-    `outcomes`: by receipt id, what became of orders; ids and counts, never contents. What is kept is counted at the end.
+    `outcomes`: by receipt id, what became of orders; ids and counts, never contents. What is kept is counted last.
     `inputs`: what the changes were planned from; None for a plan without claims.
     `raw`: rows with the raw words of the window's turns.
     """
