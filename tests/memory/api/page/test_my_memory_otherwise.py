@@ -149,7 +149,7 @@ OUTCOMES: list[tuple[dict[str, Any], list[str]]] = [  # the latest first
 def test_what_became_of_what_was_asked_is_shown_and_not_its_words(
     open_page: Opener, user: str, world: PageWorld
 ) -> None:
-    said = "Forget my locker number 42"
+    said = "Forget my locker number"
     for number, (outcome, _) in enumerate(OUTCOMES[::-1]):
         world.keep(replace(receipt(user, f"asked-{number}", query=said), outcome=outcome))
     with by_keys(open_page(user=user), expected=("ERR_INTERNET_DISCONNECTED",)) as keys:
@@ -163,7 +163,7 @@ def test_what_became_of_what_was_asked_is_shown_and_not_its_words(
         assert [one.locator("span:not(.hint)").all_inner_texts() for one in part.locator("li").all()] == [
             texts for _, texts in OUTCOMES
         ]
-        expect(part).not_to_contain_text("42")
+        expect(part).not_to_contain_text("locker")
         world.run(world.parts.stores.receipts.erase(user))
         use(keys, "What you asked of memory", "Enter", "Enter", backward=True)
         expect(part).to_contain_text("No chat of the last days asked memory")
