@@ -13,7 +13,7 @@ from typing import Annotated, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
-Language = Literal["en", "de", "es", "zh", "nl", "pl", "ru", "ja", "ko", "ar"]
+Language = Literal["en", "de", "es", "zh", "pt", "nl", "pl", "ru", "ja", "ko", "ar"]
 
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
@@ -63,8 +63,8 @@ class AskingWords(LanguageStruct, frozen=True):
 
 
 class Words(LanguageStruct, frozen=True):
-    """`words.toml`. `letters`: used by this language only. `variants`: characters read as another one. `elided`: words
-    that are written together with the next one, with an apostrophe. `particles`: written together with the word before.
+    """`words.toml`. `letters`: used by few languages. `variants`: characters read as another one. `elided`: written
+    together with the next word, with an apostrophe. `particles`: written together with the word before.
     """
 
     abbreviations: Phrases

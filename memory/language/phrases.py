@@ -215,7 +215,7 @@ def _latin(tokens: list[str], text: str) -> tuple[Language, ...]:
     known, letters = _languages_of_words(), _languages_of_letters()
     scores = Counter(language for token in tokens for language in known.get(token, ()))
     if not text.isascii():
-        scores.update({letters[letter] for letter in text.lower() if letter in letters})
+        scores.update({language for letter in text.lower() for language in letters.get(letter, ())})
     best = max(scores.values(), default=0)
     found = tuple(language for language in _LATIN if scores[language] == best)
     return tuple(language for language in _LIKELIER if language in found) or found
@@ -228,14 +228,15 @@ def _languages_of_words() -> dict[str, list[Language]]:
     for language in _LATIN:
         single = (tokens for phrase in _phrases(language) for tokens in spellings(phrase) if len(tokens) == 1)
         for word in {tokens[0] for tokens in single}:
-            if language in _LIKELIER or len(word) > 1 or not word.isascii():  # "w/o", "sort -u"
+            if language in _LIKELIER or len(word) > 1 or not word.isascii() or word in found:  # not "w/o", "sort -u"
                 found[word].append(language)
     return dict(found)
 
 
 @cache
-def _languages_of_letters() -> dict[str, Language]:
-    return {letter: language for language in _LATIN for letter in words(language).letters}
+def _languages_of_letters() -> dict[str, list[Language]]:
+    letters = "".join(words(language).letters for language in _LATIN)
+    return {letter: [language for language in _LATIN if letter in words(language).letters] for letter in letters}
 
 
 def _phrases(language: str) -> Iterator[str]:

@@ -83,6 +83,8 @@ def test_an_opening_no_denies_what_was_said_before_and_not_what_follows() -> Non
         ("高松じゃないです", True), ("かもしれない", False), ("少ない", False), ("行かない？", True),
         ("いいんじゃない？", False),
         ("고기는 안 먹어요", True), ("방학 동안 먹었어요", False), ("잘못 알았어요", False), ("춥지 않아요?", False),
+        ("Moro no Porto", False), ("A minha filha anda no ballet", False),
+        ("Não moro no Porto", True), ("No como carne", True),
         ("لا، أعيش في عمان", False), ("لا آكل اللحم", True), ("Nie, mieszkam w Gdyni", False),
     ],
 )  # fmt: skip

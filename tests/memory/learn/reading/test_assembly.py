@@ -306,6 +306,8 @@ def test_a_reply_that_affirms_a_question_in_its_own_words_also_states_it(
         ("هل ما زلت تعيش في عمان؟", "لا، شكرا", False),
         ("Ты ещё живёшь в Казани?", "Да, конечно", True),
         ("Ты ещё живёшь в Казани?", "Нет", False),
+        ("Ainda mora em Braga?", "Sim", True),
+        ("Ainda mora em Braga?", "Não", False),
         ("Mieszkasz jeszcze w Gdyni?", "Tak", True),
         ("Mieszkasz jeszcze w Gdyni?", "Nie", False),
         ("Woon je nog steeds in Gent?", "Klopt", True),
