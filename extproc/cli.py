@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+from dataclasses import dataclass
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
@@ -29,22 +30,8 @@ if TYPE_CHECKING:
 
 BAD_START_CODE = 2  # as the parser's own for invalid arguments: a restart will not help
 UP_FLAGS = (
-    "upstream",
-    "host",
-    "port",
-    "api_port",
-    "envoy_admin_port",
-    "milvus_port",
-    "metrics_port",
-    "milvus_uri",
-    "database_url",
-    "identity",
-    "trusted_peers",
-    "data_dir",
-    "filters",
-    "workers",
-    "ports_file",
-    "log_format",
+    *("upstream", "host", "port", "api_port", "envoy_admin_port", "milvus_port", "metrics_port", "milvus_uri"),
+    *("database_url", "identity", "trusted_peers", "data_dir", "filters", "workers", "ports_file", "log_format"),
 )
 
 
@@ -121,35 +108,30 @@ def _print_line(line: str) -> None:
         return  # nobody reads it; the product runs all the same
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfflineOptions:
+    """The options of the commands that rewrite what is stored while nothing else runs."""
+
+    config: ConfigOption = None
+    is_dry: Annotated[bool, Option("--dry-run", help="Say how much there is to do; change nothing.")] = False
+    as_json: JsonOption = False
+
+
 @command(memproxy, panel=OPERATION)
 @with_parameters(_flags("data_dir", "milvus_uri"))
-def reembed(
-    *,
-    config: ConfigOption = None,
-    is_dry: Annotated[
-        bool, Option("--dry-run", help="Say how many memories, and about how long; change nothing.")
-    ] = False,
-    as_json: JsonOption = False,
-    **flags: Any,  # noqa: ANN401 - the settings, by name
-) -> None:
+def reembed(options: OfflineOptions, **flags: Any) -> None:  # noqa: ANN401 - the settings, by name
     """Embed all memories again, with the model that the settings name now, and use those vectors from then on.
 
     All other parts must be stopped. If interrupted it loses nothing, and continues when called again.
     """
     from extproc.supervisor.offline import reembed as run
 
-    run(from_process(config, flags), is_dry=is_dry, as_json=as_json)
+    run(from_process(options.config, flags), is_dry=options.is_dry, as_json=options.as_json)
 
 
 @command(memproxy, panel=OPERATION)
 @with_parameters(_flags("data_dir", "milvus_uri", "database_url"))
-def migrate(
-    *,
-    config: ConfigOption = None,
-    is_dry: Annotated[bool, Option("--dry-run", help="Say how many memories; change nothing.")] = False,
-    as_json: JsonOption = False,
-    **flags: Any,  # noqa: ANN401 - the settings, by name
-) -> None:
+def migrate(options: OfflineOptions, **flags: Any) -> None:  # noqa: ANN401 - the settings, by name
     """Bring the tables on PostgreSQL to this version, and copy all memories into a new collection if theirs is old.
 
     It is if the schema is outdated, or the index was made for fewer memories. The new one is used from then on.
@@ -158,27 +140,19 @@ def migrate(
     """
     from extproc.supervisor.offline import migrate as run
 
-    run(from_process(config, flags), is_dry=is_dry, as_json=as_json)
+    run(from_process(options.config, flags), is_dry=options.is_dry, as_json=options.as_json)
 
 
 @command(memproxy, panel=OPERATION)
 @with_parameters(_flags("data_dir", "milvus_uri", "database_url"))
-def compact(
-    *,
-    config: ConfigOption = None,
-    is_dry: Annotated[
-        bool, Option("--dry-run", help="Say how large the files are, and would be; change nothing.")
-    ] = False,
-    as_json: JsonOption = False,
-    **flags: Any,  # noqa: ANN401 - the settings, by name
-) -> None:
+def compact(options: OfflineOptions, **flags: Any) -> None:  # noqa: ANN401 - the settings, by name
     """Write all files anew that hold bytes of deleted rows, also those too large for it while memproxy runs.
 
     All other parts must be stopped. If interrupted it loses nothing, and may be called again.
     """
     from extproc.supervisor.offline import compact as run
 
-    run(from_process(config, flags), is_dry=is_dry, as_json=as_json)
+    run(from_process(options.config, flags), is_dry=options.is_dry, as_json=options.as_json)
 
 
 @command(memproxy, "filter", panel=PARTS)

@@ -28,13 +28,7 @@ from memory.chat.completions import ChatRequest
 from memory.chat.envelopes import KNOWN, Envelopes
 from memory.model import Scope
 from memory.model.zones import UTC_ZONES, Zones
-from memory.recall.signals.upstream import (
-    DEFAULT_RULES,
-    NO_SIGNALS,
-    UpstreamRule,
-    UpstreamSignals,
-    read_upstream,
-)
+from memory.recall.signals.upstream import DEFAULT_RULES, NO_SIGNALS, UpstreamRule, UpstreamSignals, read_upstream
 from memory.settings import OffRoute, UpstreamSignal
 
 MEMORY_HEADER = "x-memory"  # of a client, or of a proxy or filter ahead: "on" changes nothing, all else switches off

@@ -20,9 +20,8 @@ POLL_SECONDS = 0.02
 
 RECALL = ""  # the name that is asked for where none is given
 OBSERVE = "observe"
-LIVE = (
-    "live"  # for those who would restart a process that does not answer: it may be starting, or finishing its streams
-)
+# For those who would restart a process that does not answer: it may be starting, or finishing its streams.
+LIVE = "live"
 
 _SERVING = health_pb2.HealthCheckResponse.SERVING
 _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING

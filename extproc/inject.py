@@ -43,15 +43,7 @@ from memory.chat.api_shape import ApiShape
 from memory.chat.completions import ChatRequest, NotAChat, insert_notes, read_chat_request, strip_memory_fields
 from memory.chat.envelopes import of_speaker
 from memory.chat.history import deletions
-from memory.model import (
-    CHAT_BYTES_MAX,
-    HEAVY_BODY_BYTES,
-    ChainLink,
-    Note,
-    Placement,
-    RecallStatus,
-    Scope,
-)
+from memory.model import CHAT_BYTES_MAX, HEAVY_BODY_BYTES, ChainLink, Note, Placement, RecallStatus, Scope
 from memory.recall.signals.upstream import NO_SIGNALS, UpstreamSignals
 from memory.recall.stages import RecallOutcome
 

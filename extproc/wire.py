@@ -136,8 +136,7 @@ def more_time(seconds: float) -> pb.ProcessingResponse:
 def _set_header(mutation: pb.HeaderMutation, name: str, value: bytes) -> None:
     """The value must be a `raw_value`: as `value` it would arrive empty."""
     mutation.set_headers.add(
-        header=pb.HeaderValue(key=name, raw_value=value),
-        append_action=pb.HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD,
+        header=pb.HeaderValue(key=name, raw_value=value), append_action=pb.HeaderValueOption.OVERWRITE_IF_EXISTS_OR_ADD
     )
 
 

@@ -10,7 +10,7 @@ import base64
 import binascii
 import json
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from typing import TypeVar
 
 from memory.errors import BadInput
@@ -36,11 +36,6 @@ def cut(positions: Iterable[Position], *, limit: int, cursor: str) -> tuple[list
     ordered = sorted((p for p in positions if after is None or p < after), reverse=True)
     shown = ordered[:limit]
     return shown, write_cursor(shown[-1]) if len(ordered) > limit else ""
-
-
-def batches(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
-    """In order."""
-    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 async def paged(read: Callable[[int], Awaitable[Sequence[tuple[int, Item]]]], *, size: int) -> AsyncIterator[Item]:

@@ -37,29 +37,17 @@ from memory.model.raw_words import embedded_text
 CONTENT_BYTES_MAX = 4 * CONTENT_CHARACTERS_MAX  # UTF-8 takes up to four bytes per character, and Milvus counts bytes
 JSON_BYTES_MAX = 60_000  # of evidence, and of metadata: Milvus limits a text to 65,535
 CLAIM_BYTES_MAX = 16_384  # attribute, name, values: words of a content of 8,000 characters at most
-NAME_BYTES_MAX = 256  # category, source, subject, superseded_by
-SHORT_BYTES_MAX = 64  # memory_type, status, statement_key
+NAME_BYTES_MAX = 256
+SHORT_BYTES_MAX = 64
 NO_TIME = -1.0e15  # "not given": 32 million years ago
 
 TEXT_BYTES_MAX: Mapping[str, int] = {
-    "id": ID_BYTES_MAX,
-    "user_id": ID_BYTES_MAX,
-    "project_id": ID_BYTES_MAX,
-    "session_id": ID_BYTES_MAX,
-    "agent_id": ID_BYTES_MAX,
-    "memory_type": SHORT_BYTES_MAX,
-    "category": NAME_BYTES_MAX,
+    **dict.fromkeys(("id", "user_id", "project_id", "session_id", "agent_id", "superseded_by"), ID_BYTES_MAX),
+    **dict.fromkeys(("category", "source", "subject", "made_by"), NAME_BYTES_MAX),
+    **dict.fromkeys(("memory_type", "status", "trust", "statement_key"), SHORT_BYTES_MAX),
     "content": CONTENT_BYTES_MAX,
-    "source": NAME_BYTES_MAX,
-    "status": SHORT_BYTES_MAX,
-    "superseded_by": ID_BYTES_MAX,
-    "subject": NAME_BYTES_MAX,
-    "trust": SHORT_BYTES_MAX,
-    "made_by": NAME_BYTES_MAX,
-    "statement_key": SHORT_BYTES_MAX,
     "claim": CLAIM_BYTES_MAX,
-    "evidence": JSON_BYTES_MAX,
-    "metadata": JSON_BYTES_MAX,
+    **dict.fromkeys(("evidence", "metadata"), JSON_BYTES_MAX),
 }
 NUMBER_FIELDS = ("created_at", "updated_at", "said_at", "importance", "confidence")
 OPEN_TIME_FIELDS = ("valid_from", "invalid_at", "superseded_at", "expires_at", "used_at")  # may be absent

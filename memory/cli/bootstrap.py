@@ -101,8 +101,7 @@ def _show(rows: Sequence[MemoryRow], incomplete: int, *, as_json: bool) -> None:
         print_json({"is_dry_run": True, **counts, "first": first})
         return
     print_table(
-        ["user", "where", "content"],
-        [(row.user_id, row.where, row.memory.content) for row in rows[:SHOWN_OF_DRY_RUN]],
+        ["user", "where", "content"], [(row.user_id, row.where, row.memory.content) for row in rows[:SHOWN_OF_DRY_RUN]]
     )
     echo(_sentence(counts))
 

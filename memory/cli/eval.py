@@ -68,8 +68,7 @@ def _output(option: str, meaning: str) -> Any:  # noqa: ANN401 - what typer's ow
 
 
 RecordsFile: TypeAlias = Annotated[
-    Path,
-    Argument(exists=True, dir_okay=False, readable=True, help="Records; docs/evaluate.md describes the formats."),
+    Path, Argument(exists=True, dir_okay=False, readable=True, help="Records; docs/evaluate.md describes the formats.")
 ]
 
 

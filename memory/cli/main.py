@@ -12,7 +12,7 @@ import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, TypeVar
 
 from typer import Argument, BadParameter, Exit, Option, Typer, confirm, echo
 
@@ -34,6 +34,7 @@ from memory.cli.options import (
     MemoryTypeName,
     YesOption,
     command,
+    given,
     group,
 )
 from memory.cli.output import print_memories, print_rows, progress_bar, waiting_for
@@ -177,14 +178,10 @@ def search(
     claim: ClaimOptions,
 ) -> None:
     """Show what a chat that asks QUERY would be given, best first."""
-    fields: dict[str, Any] = {
-        "project_id": asking.project,
-        "session_id": asking.session,
-        "memory_types": [one.value for one in asking.types or ()],
-    }
-    fields |= {"limit": asking.limit, "token_budget": asking.token_budget}
-    body = {"query": query} | {name: value for name, value in fields.items() if value} | claim.given()
-    found = options.asked("POST", "/v1/memory/search", body)
+    types = [one.value for one in asking.types or ()]
+    where = given(project_id=asking.project, session_id=asking.session, memory_types=types)
+    much = given(limit=asking.limit, token_budget=asking.token_budget)
+    found = options.asked("POST", "/v1/memory/search", {"query": query} | where | much | claim.given())
     print_memories(found["memories"], as_json=options.as_json)
 
 
@@ -193,15 +190,10 @@ def list_(*, listing: ListOptions, claim: ClaimOptions, options: ApiOptions) -> 
     """Show a user's memories, newest first; in a terminal the facts of one sentence below it."""
     from memory.cli.api_client import listed_memories
 
-    given = {
-        "project_id": listing.project,
-        "memory_type": listing.memory_type,
-        "status": listing.status,
-        "as_of": listing.as_of,
-    }
-    parameters = {name: value for name, value in given.items() if value} | claim.given()
+    where = given(project_id=listing.project, memory_type=listing.memory_type)
+    where |= given(status=listing.status, as_of=listing.as_of) | claim.given()
     with options.client() as client:
-        memories = listed_memories(client, "/v1/memory", parameters, limit=listing.limit)
+        memories = listed_memories(client, "/v1/memory", where, limit=listing.limit)
     print_memories(memories, as_json=options.as_json)
 
 

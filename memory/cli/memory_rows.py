@@ -13,6 +13,7 @@ import msgspec
 
 from memory.errors import BadInput
 from memory.model import Scope
+from memory.ports.paging import sized_batches
 from memory.service.requests import NewMemory, given_memory
 
 KEY = "import_key"  # of the metadata of a memory that was imported: what it was where it comes from
@@ -79,14 +80,6 @@ def by_user(rows: Iterable[MemoryRow]) -> dict[str, list[MemoryRow]]:
 
 def batches(rows: Sequence[MemoryRow]) -> Iterator[list[MemoryRow]]:
     """The rows as single calls can take them."""
-    batch: list[MemoryRow] = []
-    used = 0
-    for row in rows:
-        size = len(msgspec.json.encode(row.body()))
-        if batch and (len(batch) == BATCH_ROWS_MAX or used + size > BATCH_BYTES_MAX):
-            yield batch
-            batch, used = [], 0
-        batch.append(row)
-        used += size
-    if batch:
-        yield batch
+    return sized_batches(
+        rows, lambda row: len(msgspec.json.encode(row.body())), items_max=BATCH_ROWS_MAX, size_max=BATCH_BYTES_MAX
+    )

@@ -82,8 +82,12 @@ class ClaimOptions:
     value: Annotated[str, Option(help="Only memories with this value, such as a city.")] = ""
 
     def given(self) -> dict[str, str]:
-        named = {"subject": self.subject, "name": self.name, "attribute": self.attribute, "value": self.value}
-        return {field: text for field, text in named.items() if text}
+        return given(subject=self.subject, name=self.name, attribute=self.attribute, value=self.value)
+
+
+def given(**fields: Any) -> dict[str, Any]:  # noqa: ANN401 - options, by name
+    """Those that are not empty."""
+    return {name: value for name, value in fields.items() if value}
 
 
 def group(meaning: str) -> Typer:

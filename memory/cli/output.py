@@ -61,11 +61,7 @@ def waiting_for(first: str) -> Iterator[Callable[[str], None]]:
 
 
 def print_table(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[object]],
-    *,
-    is_right: bool = False,
-    headings: Sequence[str] = (),
+    columns: Sequence[str], rows: Sequence[Sequence[object]], *, is_right: bool = False, headings: Sequence[str] = ()
 ) -> None:
     """Plain text that loses no word in a terminal of any width; in a pipe or file, one line per row, without headings.
 

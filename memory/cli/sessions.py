@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from typer import Argument, FileBinaryWrite, Option, confirm, echo
 
-from memory.cli.options import ApiOptions, YesOption, command, group
+from memory.cli.options import ApiOptions, YesOption, command, given, group
 from memory.cli.output import print_json, print_result, print_rows, print_table, progress_bar
 
 PAGE_SESSIONS = 100
@@ -108,8 +108,7 @@ def export(
     """Write the messages of SESSION_ID, or of all sessions, as JSON lines in the order of the record."""
     from memory.cli.api_client import pages_of
 
-    named = {"conversation_id": session_id, "agent_id": agent, "limit": str(PAGE_MESSAGES)}
-    parameters = {name: value for name, value in named.items() if value}
+    parameters = given(conversation_id=session_id, agent_id=agent, limit=str(PAGE_MESSAGES))
     target, written = out or sys.stdout.buffer, 0
     with options.client() as client, progress_bar("messages") as advance:
         for page in pages_of(client, "/v1/memory/messages", "messages", parameters):

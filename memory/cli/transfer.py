@@ -29,15 +29,8 @@ if TYPE_CHECKING:
 
 JSON_LINES = "application/x-ndjson"
 MEMORY_LINE = b'{"kind":"memory",'  # as the API writes it
-COUNTED = (
-    "stored",
-    "present",
-    "forgotten",
-    "profiles",
-    "turns",
-    "messages",
-    "raw_words",
-)  # by the API, in each call of an import
+# by the API, in each call of an import
+COUNTED = ("stored", "present", "forgotten", "profiles", "turns", "messages", "raw_words")
 LINES_PER_CALL_MAX = 200
 BYTES_PER_CALL_MAX = 1_000_000  # of several lines; a longer one goes by itself
 LINE_BYTES_MAX = 16 << 20  # as the API takes it
@@ -234,19 +227,17 @@ def header_of(path: Path) -> bytes:
 
 def line_batches(path: Path) -> Iterator[LineBatch]:
     """All lines after the header. Raises `BadInput` for a line that is none of an export."""
-    batch: list[bytes] = []
-    first = number = 2
-    size = 0
+    from memory.ports.paging import sized_batches
+
+    first = 2
     with path.open("rb") as lines:
         next(lines, None)
-        for number, line in enumerate(lines, start=2):
-            whole = _checked(line, number, path.name)
-            if batch and (len(batch) == LINES_PER_CALL_MAX or size + len(whole) > BYTES_PER_CALL_MAX):
-                yield LineBatch(first, tuple(batch))
-                batch, first, size = [], number, 0
-            batch.append(whole)
-            size += len(whole)
-    yield LineBatch(first, tuple(batch))
+        whole = (_checked(line, number, path.name) for number, line in enumerate(lines, start=first))
+        for batch in sized_batches(whole, len, items_max=LINES_PER_CALL_MAX, size_max=BYTES_PER_CALL_MAX):
+            yield LineBatch(first, tuple(batch))
+            first += len(batch)
+    if first == 2:
+        yield LineBatch(first, ())
 
 
 def _checked(line: bytes, number: int, name: str) -> bytes:

@@ -46,34 +46,19 @@ class UpkeepOptions:
     as_json: JsonOption = False
 
 
-@command(upkeep)
-def split(options: UpkeepOptions) -> None:
-    """Read memories of older releases that hold whole sentences again: one memory for each fact."""
-    _look_after(["split"], options)
+def _declare(name: str, meaning: str) -> None:
+    def run(options: UpkeepOptions) -> None:
+        _look_after([] if name == "all" else [name], options)
+
+    run.__doc__ = meaning
+    command(upkeep, name)(run)
 
 
-@command(upkeep)
-def consolidate(options: UpkeepOptions) -> None:
-    """Unite memories that say the same: one is kept, with all the evidence."""
-    _look_after(["consolidate"], options)
-
-
-@command(upkeep)
-def prune(options: UpkeepOptions) -> None:
-    """Archive what is beyond the quota or unused for long; delete what the settings say."""
-    _look_after(["prune"], options)
-
-
-@command(upkeep)
-def reflect(options: UpkeepOptions) -> None:
-    """Derive what many memories of one subject have in common; needs a `memory_extraction` model."""
-    _look_after(["reflect"], options)
-
-
-@command(upkeep, "all")
-def everything(options: UpkeepOptions) -> None:
-    """All of it, in this order, as the worker does it on schedule."""
-    _look_after([], options)
+_declare("split", "Read memories of older releases that hold whole sentences again: one memory for each fact.")
+_declare("consolidate", "Unite memories that say the same: one is kept, with all the evidence.")
+_declare("prune", "Archive what is beyond the quota or unused for long; delete what the settings say.")
+_declare("reflect", "Derive what many memories of one subject have in common; needs a `memory_extraction` model.")
+_declare("all", "All of it, in this order, as the worker does it on schedule.")
 
 
 def _look_after(names: Sequence[str], options: UpkeepOptions) -> None:

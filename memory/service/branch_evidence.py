@@ -170,11 +170,7 @@ def _revived(rows: _Rows, row: Memory, turns: Sequence[BranchTurn]) -> list[str]
 def _superseded_by(row: Memory, successor: Memory, now: float) -> Memory:
     at = now if row.superseded_at is None else row.superseded_at
     return replace(
-        row,
-        status=MemoryStatus.SUPERSEDED,
-        superseded_by=successor.id,
-        superseded_at=at,
-        invalid_at=successor.said_at,
+        row, status=MemoryStatus.SUPERSEDED, superseded_by=successor.id, superseded_at=at, invalid_at=successor.said_at
     )
 
 

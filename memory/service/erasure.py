@@ -21,9 +21,10 @@ from memory.model.memories import CONFIDENCE_STEP
 from memory.model.withdrawn import all_evidence, with_withdrawn, withdrawn_evidence, withdrawn_of, without_withdrawn
 from memory.model.wordings import as_worded, without_wordings
 from memory.ports import Clock, ConversationRecord, LedgerWrite, MemoryBank, MemoryFilter, RequestStores
+from memory.ports.paging import batched
 from memory.service.carried_words import without_carried
 from memory.service.locked_writes import rewrite_rows
-from memory.service.memory_scan import batched, own_record, scanned
+from memory.service.memory_scan import own_record, scanned
 from memory.service.raw_word_search import RawWordSearch
 from memory.service.shared_rows import SharedRows
 from memory.service.summary_exclusions import SummaryExclusions, WithdrawnSummaries

@@ -6,16 +6,14 @@ missing; what is deleted meanwhile is left out.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 
 from memory.errors import NotFound
 from memory.model import Memory, Record, is_valid_id
 from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
 from memory.model.memories import refuse_changed
 from memory.ports import LedgerWrite, MemoryFilter, MemoryStore, Page
-
-Item = TypeVar("Item")
+from memory.ports.paging import batched
 
 BATCH = 1_000  # about 1 MB
 PAGES_PER_LOOK_MAX = 50  # store pages read for one page: limits the cost of a rare match
@@ -30,10 +28,6 @@ async def scanned(
         if held is not None:
             await held.renew()
         yield batch
-
-
-def batched(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 async def own_record(

@@ -142,12 +142,7 @@ class ProfileService(Service):
         return ShownProfile(profile, evidence, shown, sum(text.tokens for text in given))
 
     async def set_own(
-        self,
-        user_id: str,
-        project_id: str = "",
-        *,
-        pinned: Sequence[str] | None = None,
-        is_enabled: bool | None = None,
+        self, user_id: str, project_id: str = "", *, pinned: Sequence[str] | None = None, is_enabled: bool | None = None
     ) -> ShownProfile:
         """Set the pinned lines, replacing earlier ones, or switch the profile on or off.
 

@@ -15,14 +15,7 @@ import numpy as np
 from memory.errors import BadInput, NotFound
 from memory.model import Candidate, Memory, MemoryStatus, Record, Scope
 from memory.model.memories import refuse_changed
-from memory.model.projects import (
-    ProjectAccess,
-    SharedMemory,
-    as_authored,
-    as_seen_by,
-    project_key_of,
-    shared_id,
-)
+from memory.model.projects import ProjectAccess, SharedMemory, as_authored, as_seen_by, project_key_of, shared_id
 from memory.model.wordings import Corrector
 from memory.ports import MemoryFilter, Page
 from memory.service.idempotency import NewId

@@ -19,7 +19,7 @@ from memory.model.exchanges import folded, is_distinctive
 from memory.model.raw_words import ANSWERED, answer_rows_of, passages_of, raw_row_ids, rows_of
 from memory.model.withdrawn import all_evidence
 from memory.ports import ConversationRecord, LedgerWrite, MemoryFilter, MemoryStore
-from memory.service.memory_scan import batched
+from memory.ports.paging import batched
 
 # Characters at a statement's beginning by which it is looked up, the longest that it has: few begin alike.
 BEGINNINGS = (16, 3)

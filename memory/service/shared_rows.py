@@ -17,8 +17,8 @@ from memory.model import Change, ChangeKind, Memory, Vector
 from memory.model.memories import MemoryVisibility
 from memory.model.projects import ProjectAccess, SharedMemory, SharedProject, as_authored, row_of
 from memory.ports import Clock, LedgerWrite, MemoryBank, MemoryFilter, RequestStores
+from memory.ports.paging import batched
 from memory.service.locked_writes import write_rows
-from memory.service.memory_scan import batched
 
 ROWS_AT_ONCE = 200  # deleted in one step, before which the lock is renewed
 

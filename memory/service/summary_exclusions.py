@@ -60,12 +60,7 @@ class SummaryExclusions:
             await self.leave_out_saying(user_id, lambda text: says_any(text, wordings), Reach(), between=between)
 
     async def leave_out_saying(
-        self,
-        user_id: str,
-        says: Callable[[str], bool],
-        reach: Reach,
-        *,
-        between: Callable[[], Awaitable[None]],
+        self, user_id: str, says: Callable[[str], bool], reach: Reach, *, between: Callable[[], Awaitable[None]]
     ) -> None:
         """All turns within reach with a message of which `says` is true."""
         after, is_last = 0, False

@@ -124,11 +124,7 @@ class _AnyLine(msgspec.Struct, frozen=True):
 
 _SingleLine: TypeAlias = OwnProfile | ExportedTurn | ExportedMessage | _AnyLine
 _RecordLine: TypeAlias = ExportedTurn | ExportedMessage | ExportedRawWords
-_SINGLE: Mapping[str, type[_SingleLine]] = {
-    "profile": OwnProfile,
-    "turn": ExportedTurn,
-    "message": ExportedMessage,
-}
+_SINGLE: Mapping[str, type[_SingleLine]] = {"profile": OwnProfile, "turn": ExportedTurn, "message": ExportedMessage}
 
 
 @dataclass(slots=True)

@@ -118,13 +118,7 @@ class FileRewriter:
     """Rewrites the files of all parts after erasures. One per deployment: the worker runs it."""
 
     def __init__(
-        self,
-        erasures: Erasures,
-        parts: Sequence[FileRewriting],
-        *,
-        clock: Clock,
-        metrics: Metrics,
-        keep_days: int,
+        self, erasures: Erasures, parts: Sequence[FileRewriting], *, clock: Clock, metrics: Metrics, keep_days: int
     ) -> None:
         """`keep_days`: how long after the rewriting the record of an erasure is kept."""
         self._erasures = erasures

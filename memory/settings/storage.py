@@ -108,8 +108,8 @@ class SnapshotSettings(msgspec.Struct, frozen=True, kw_only=True):
     total_mib: Annotated[
         int,
         Meta(ge=0, le=16_777_216),
-        "Maximum MiB of all users' snapshots in `data_dir`, about 1.4 KB per memory; beyond it, the least recently "
-        "used are deleted. 0: no snapshots; a user's first question then searches Milvus.",
+        "Maximum MiB of all users' snapshots, in `data_dir`, or in the database with `database_url`; about 1.4 KB per "
+        "memory. Beyond it, the least recently used go. 0: none; a user's first question then searches Milvus.",
     ] = 4_096
 
 

@@ -13,13 +13,14 @@ from typing import TypeAlias
 
 import numpy as np
 
-from memory.adapters import pages, row_codec
+from memory.adapters import row_codec
 from memory.adapters.milvus import filters, ordered_rows, schema
 from memory.adapters.milvus.collections import LIBRARY_SECONDS, LIVE, Collections
 from memory.adapters.milvus.connection import PART, Link, MilvusAddress, MilvusConnection, OpensConnection
 from memory.errors import Unavailable
 from memory.model import Vector, VectorOrigin
 from memory.ports import ReembeddingStatus, StoredText
+from memory.ports.paging import batched
 from memory.runtime.metrics import Metrics
 
 ROWS_IN_A_BATCH = 100  # returned at a time: the most that is lost by a kill
@@ -80,7 +81,7 @@ class MilvusReembedding(OpensConnection):
             ids = [str(row["id"]) for row in page]
             known = await self._rows(self._begun, ids, row_codec.MEMORY_FIELDS) if self._target else {}
             missing = [row for row in page if known.get(row["id"]) != row]
-            for batch in pages.batches(missing, ROWS_IN_A_BATCH):
+            for batch in batched(missing, ROWS_IN_A_BATCH):
                 yield [StoredText(row["id"], row_codec.embedded_text_of(row), row) for row in batch]
 
     async def put(self, texts: Sequence[StoredText], vectors: Vector) -> None:
@@ -121,7 +122,7 @@ class MilvusReembedding(OpensConnection):
             ids = [str(row["id"]) for row in page]
             known = await self._rows(_live, ids, ("id",))
             gone = [memory_id for memory_id in ids if memory_id not in known]
-            for batch in pages.batches(gone, IDS_IN_ONE_CALL_MAX):
+            for batch in batched(gone, IDS_IN_ONE_CALL_MAX):
                 await self._patiently("delete", partial(_delete, collection=target, ids=batch))
         stored, embedded = await self._patiently("count", counts)
         return stored == embedded
@@ -163,7 +164,7 @@ class MilvusReembedding(OpensConnection):
     async def _rows(self, collection: _Which, ids: Sequence[str], fields: Sequence[str]) -> dict[str, row_codec.Row]:
         """The rows of a collection with these ids."""
         found: dict[str, row_codec.Row] = {}
-        for batch in pages.batches(ids, IDS_IN_ONE_CALL_MAX):
+        for batch in batched(ids, IDS_IN_ONE_CALL_MAX):
 
             async def ask(link: Link, wanted: Sequence[str] = batch) -> list[row_codec.Row]:
                 answer = await link.client.query(

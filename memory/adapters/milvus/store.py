@@ -24,6 +24,7 @@ from memory.errors import BadSetting, Unavailable
 from memory.model import Candidate, Change, Memory, Record, Vector, is_valid_id
 from memory.model.claim_filters import ANY_CLAIM, ClaimFilter
 from memory.ports import MemoryFilter, Page
+from memory.ports.paging import batched
 from memory.runtime.metrics import Metrics
 
 IDS_IN_ONE_CALL_MAX = 200  # of a deletion
@@ -175,14 +176,14 @@ class MilvusStore(OpensConnection):
         self, user_id: str, changes: Sequence[Change], vectors: Vector, *, before_each: Callable[[], None] | None = None
     ) -> None:
         written = row_codec.written(user_id, changes, vectors, dimension=self._address.dimension)
-        for ids in pages.batches(list(written), ROWS_IN_ONE_CALL_MAX):
+        for ids in batched(list(written), ROWS_IN_ONE_CALL_MAX):
             owners = await self._query("apply", _Rows(filters.one_of("id", ids), ("id", "user_id")))
             row_codec.refuse_foreign(user_id, {row["id"]: row["user_id"] for row in owners})
-        for ids in pages.batches(list(written), ROWS_IN_ONE_CALL_MAX):
+        for ids in batched(list(written), ROWS_IN_ONE_CALL_MAX):
             await self._upsert(user_id, [written[memory_id] for memory_id in ids], before_each)
 
     async def delete(self, user_id: str, memory_ids: Collection[str]) -> None:
-        for ids in pages.batches([i for i in dict.fromkeys(memory_ids) if is_valid_id(i)], IDS_IN_ONE_CALL_MAX):
+        for ids in batched([i for i in dict.fromkeys(memory_ids) if is_valid_id(i)], IDS_IN_ONE_CALL_MAX):
             await self._delete(user_id, ids)
 
     async def _upsert(self, user_id: str, batch: list[row_codec.Row], before: Callable[[], None] | None) -> None:
@@ -255,7 +256,7 @@ class MilvusStore(OpensConnection):
         """The converted rows with these ids, in that order, as far as they are the user's."""
         found: dict[str, Result] = {}
         # Each query of Milvus Lite reads all users' rows: as few as possible.
-        for ids in pages.batches(list(dict.fromkeys(memory_ids)), ROWS_BY_ID_MAX):
+        for ids in batched(list(dict.fromkeys(memory_ids)), ROWS_BY_ID_MAX):
             possible = [memory_id for memory_id in ids if is_valid_id(memory_id)]
             if not possible:
                 continue

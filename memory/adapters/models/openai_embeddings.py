@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Self
@@ -23,6 +23,7 @@ from memory.adapters.models.recent_vectors import CACHE_TEXTS, Prefixes, RecentV
 from memory.adapters.well_formed import well_formed
 from memory.errors import Busy, Unavailable
 from memory.model import Vector
+from memory.ports.paging import sized_batches
 from memory.runtime.metrics import Metrics
 
 PART = "embedder"
@@ -118,7 +119,8 @@ class OpenAiEmbedder:
 
     async def _fresh(self, texts: list[str], *, is_urgent: bool, as_query: bool) -> Vector:
         ask = self._urgently if is_urgent else partial(self._ask, seconds=self._server.learn_seconds)
-        return np.concatenate([await ask(batch, as_query=as_query) for batch in _batches(texts)])
+        batches = sized_batches(texts, len, items_max=TEXTS_IN_ONE_CALL_MAX, size_max=CHARACTERS_IN_ONE_CALL_MAX)
+        return np.concatenate([await ask(batch, as_query=as_query) for batch in batches])
 
     async def _urgently(self, texts: list[str], *, as_query: bool) -> Vector:
         self._breaker.admit(asyncio.get_running_loop().time())
@@ -173,20 +175,6 @@ class OpenAiEmbedder:
         now = asyncio.get_running_loop().time()
         self._breaker.failed(now, reason=reason, is_certain=is_certain, began_at=began_at)
         return Unavailable(PART, reason)
-
-
-def _batches(texts: list[str]) -> Iterator[list[str]]:
-    """The texts in order, in batches within the limits of one call."""
-    batch: list[str] = []
-    characters = 0
-    for text in texts:
-        characters += len(text)
-        if batch and (len(batch) == TEXTS_IN_ONE_CALL_MAX or characters > CHARACTERS_IN_ONE_CALL_MAX):
-            yield batch
-            batch, characters = [], len(text)
-        batch.append(text)
-    if batch:
-        yield batch
 
 
 def _vectors_of(answer: _Answer, count: int, dimension: int) -> Vector:

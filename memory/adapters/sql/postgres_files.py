@@ -6,7 +6,8 @@ forget with time, as their operator has set. Looks for an id in every row of the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -45,10 +46,15 @@ class PostgresRewriting:
                     f"the table {SCHEMA}.{name} has {size >> 20} MiB: writing it anew would block others for too long; "
                     "stop memproxy and call `memproxy compact`",
                 )
+        await asyncio.to_thread(self._try_smallest)
 
     async def rewrite(self) -> None:
         await self.refuse_in_vain()
         await asyncio.to_thread(rewrite_tables, self._address, seconds_max=REWRITE_SECONDS_MAX)
+
+    def _try_smallest(self) -> None:
+        with _rewriting(self._address, REWRITE_SECONDS_MAX) as connection:
+            _rewrite(connection, "schema_version")
 
 
 def table_sizes(address: PostgresAddress) -> list[tuple[str, int]]:
@@ -65,14 +71,33 @@ def rewrite_tables(
     """
     tables, done = table_sizes(address), 0
     before = sum(size for _, size in tables)
-    options = f"{_OPTIONS}{seconds_max * 1000:.0f}"
-    with translating(), psycopg.connect(address.conninfo(options=options), autocommit=True) as connection:
+    with _rewriting(address, seconds_max) as connection:
         for name, size in tables:
-            connection.execute(f"VACUUM (FULL, ANALYZE) {name}")
+            _rewrite(connection, name)
             done += size
             advance(done >> 20, before >> 20)
         connection.execute("VACUUM (FULL) pg_catalog.pg_statistic")  # left out unless we own the database
     return FileSizes(before, sum(size for _, size in table_sizes(address)))
+
+
+@contextmanager
+def _rewriting(address: PostgresAddress, seconds_max: float) -> Iterator[psycopg.Connection[Any]]:
+    options = f"{_OPTIONS}{seconds_max * 1000:.0f}"
+    with translating(), psycopg.connect(address.conninfo(options=options), autocommit=True) as connection:
+        yield connection
+
+
+def _rewrite(connection: psycopg.Connection[Any], table: str) -> None:
+    """Raises `Unavailable` where the server leaves it out, which it says by a warning only."""
+    file = "SELECT pg_relation_filenode(CAST(%s AS regclass))"
+    before = connection.execute(file, (table,)).fetchone()
+    connection.execute(f"VACUUM (FULL, ANALYZE) {table}")
+    if connection.execute(file, (table,)).fetchone() == before:
+        raise Unavailable(
+            "turn_log",
+            f"the server leaves out VACUUM (FULL) of {SCHEMA}.{table}: let memproxy's role own the tables, or GRANT "
+            "MAINTAIN ON ALL TABLES to it (PostgreSQL 17 and later); an engine without it keeps what was deleted",
+        )
 
 
 def tables_scanned(address: PostgresAddress, wanted: WholeId) -> PlaceReport:

@@ -57,12 +57,7 @@ class ReceiptLimits:
 
 class SqlReceipts(DatedOnDatabase):
     def __init__(
-        self,
-        database: SqlDatabase,
-        *,
-        clock: Clock,
-        redact: Callable[[str], str],
-        limits: ReceiptLimits | None = None,
+        self, database: SqlDatabase, *, clock: Clock, redact: Callable[[str], str], limits: ReceiptLimits | None = None
     ) -> None:
         """`redact` removes secrets from the query before it is written; it runs in the writer's thread."""
         super().__init__(database, clock=clock)

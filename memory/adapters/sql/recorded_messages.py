@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
-from memory.adapters.pages import batches
 from memory.adapters.sql import recorded_rows, turn_effects, turns_upkeep
 from memory.adapters.sql.database import DatedOnDatabase, reading, writes, writing
 from memory.adapters.sql.session_summaries import let_rest
@@ -42,7 +41,7 @@ from memory.model.recorded import (
     shortened,
 )
 from memory.ports import Trimming
-from memory.ports.paging import all_pages
+from memory.ports.paging import all_pages, batched
 
 SQL = statements("recorded_messages")
 
@@ -291,4 +290,4 @@ class SqlRecordedMessages(DatedOnDatabase):
 
 async def _in_batches(ids: Sequence[str], change: Callable[[Sequence[str]], Awaitable[int]]) -> int:
     """How many were changed, in one short transaction after another."""
-    return sum([await change(batch) for batch in batches(ids, CHANGES_PER_WRITE)])
+    return sum([await change(batch) for batch in batched(ids, CHANGES_PER_WRITE)])

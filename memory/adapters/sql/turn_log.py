@@ -43,7 +43,7 @@ PAGE_TURNS = 50  # read at a time from the record; a turn may have 2 MiB
 
 
 class SqlTurnLog(DatedOnDatabase):
-    """`memory.ports.TurnLog` in an open `SqlDatabase`, which may be shared with a ledger. Local disk only."""
+    """`memory.ports.TurnLog` in an open `SqlDatabase`, which may be shared with a ledger."""
 
     def __init__(self, database: SqlDatabase, *, clock: Clock) -> None:
         super().__init__(database, clock=clock)

@@ -351,6 +351,22 @@ def holds(file: Path, word: str) -> bool:
     return file.is_file() and word.encode() in file.read_bytes()
 
 
+async def test_tables_that_the_role_may_not_rewrite_are_not_taken_for_rewritten(server: PostgresServer) -> None:
+    """The server leaves them out, and only warns."""
+    changed(server, "CREATE DATABASE foreign_tables", "CREATE ROLE writer LOGIN")
+    owner, writer = of(server, "foreign_tables"), of(server, "foreign_tables", "writer")
+    prepare_tables(owner)
+    with psycopg.connect(owner.conninfo(), autocommit=True) as connection:
+        connection.execute(f"GRANT USAGE ON SCHEMA {SCHEMA} TO writer")
+        connection.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {SCHEMA} TO writer")
+        with pytest.raises(Unavailable, match=r"leaves out.*GRANT MAINTAIN"):
+            await PostgresRewriting(writer).refuse_in_vain()
+        with pytest.raises(Unavailable, match=r"leaves out.*GRANT MAINTAIN"):
+            rewrite_tables(writer)
+        connection.execute(f"GRANT MAINTAIN ON ALL TABLES IN SCHEMA {SCHEMA} TO writer")
+        await PostgresRewriting(writer).rewrite()
+
+
 async def test_a_table_that_is_too_large_to_be_rewritten_is_named(server: PostgresServer) -> None:
     with pytest.raises(Unavailable, match=r"the table memproxy\..*`memproxy compact`"):
         await PostgresRewriting(PostgresAddress(server.url), bytes_max=1).refuse_in_vain()
