@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 BAD_START_CODE = 2  # as the parser's own for invalid arguments: a restart will not help
 UP_FLAGS = (
-    *("upstream", "host", "port", "api_port", "envoy_admin_port", "milvus_port", "metrics_port", "milvus_uri"),
-    *("database_url", "identity", "trusted_peers", "data_dir", "filters", "workers", "ports_file", "log_format"),
-)
+    "upstream host port api_port envoy_admin_port milvus_port metrics_port milvus_uri database_url identity "
+    "trusted_peers data_dir filters workers ports_file log_format"
+).split()
 
 
 def _flags(*paths: str) -> list[inspect.Parameter]:

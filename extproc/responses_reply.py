@@ -26,10 +26,8 @@ from memory.model import TurnStatus
 
 # Calls that the client answers; for others ("web_search_call", "mcp_call") the server has the result.
 CLIENT_CALLS = frozenset(
-    (
-        *("function_call", "custom_tool_call", "computer_call", "local_shell_call"),
-        *("shell_call", "apply_patch_call", "mcp_approval_request"),
-    )
+    "function_call custom_tool_call computer_call local_shell_call shell_call apply_patch_call "
+    "mcp_approval_request".split()
 )
 _NULL = msgspec.Raw(b"null")
 _SPACES = frozenset(" \t\r\n")

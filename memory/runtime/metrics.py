@@ -264,8 +264,7 @@ ANNOUNCED: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "windows": _alone("learnt", "retried", "sat_out", "buried", "lost"),
     "facts": _alone("created", "updated", "superseded", "forgotten", "withdrawn", "restored"),
     "facts_dropped": _alone(
-        *("no_evidence", "too_short", "too_long", "unsure", "echo", "secret", "planted", "framed", "rate", "withheld"),
-        "repeated",
+        *"no_evidence too_short too_long unsure echo secret planted framed rate withheld repeated".split()
     ),
     "upkeep_changes": _alone("duplicate", "united", "quota", "unused", "stale", "dated", "reflected", "erased"),
     "upkeep_rounds": _alone("done", "broken_off"),

@@ -22,9 +22,9 @@ TURNS_PER_DELETION = 500  # those of a moment: the others were deleted before
 
 # All tables with a user's id that hold no content. Those with content are erased by their own adapters before.
 BOOKKEEPING = (
-    *("users", "changes", "forgotten", "uses", "notes_dropped", "compacted_states_dropped"),
-    *("profiles_built", "stale_profiles", "rounds", "removed_words"),
-)
+    "users changes forgotten uses notes_dropped compacted_states_dropped profiles_built stale_profiles rounds "
+    "removed_words"
+).split()
 
 
 def first_revision(connection: Connection, user_id: str) -> int:
