@@ -96,9 +96,7 @@ def main() -> None:
         after = without(centre, found)
         halves = TEXTS_PER_LANGUAGE
         table.add_row(
-            language,
-            f"{between(found[:halves], found[halves:]):.2f}",
-            f"{between(after[:halves], after[halves:]):.2f}",
+            language, f"{between(found[:halves], found[halves:]):.2f}", f"{between(after[:halves], after[halves:]):.2f}"
         )
     Console().print(table)
 

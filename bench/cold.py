@@ -103,10 +103,7 @@ async def fill(product: Product, words: Words, users: list[str], memories: int, 
 
 async def ask(product: Product, bare_port: int, words: Words, users: list[str], failures: Counter[str]) -> Measured:
     measured = Measured()
-    async with (
-        connected(product.ports["proxy"], 1, failures) as [ours],
-        connected(bare_port, 1, failures) as [bare],
-    ):
+    async with connected(product.ports["proxy"], 1, failures) as [ours], connected(bare_port, 1, failures) as [bare]:
         for user in users:
             for number in range(QUESTIONS):
                 body = chat(words.question(), user, auto_store=False)

@@ -27,10 +27,7 @@ from rig import command_line, descendants, part_of, running_upstream
 from process_sizes import size_of  # isort: skip - on the path since `rig`
 from product import Product  # isort: skip
 
-BARS = (
-    Bar("ready", "s", at_most=5.0),
-    Bar("memory of all parts, proportional", "MB", at_most=900),
-)
+BARS = (Bar("ready", "s", at_most=5.0), Bar("memory of all parts, proportional", "MB", at_most=900))
 SETTLED_SECONDS = 5.0  # after it was ready: caches are as large as they get without a chat
 START_METRIC = re.compile(r'memproxy_part_start_seconds\{part="([a-z]+)[-0-9]*"\}')
 

@@ -304,10 +304,7 @@ def main() -> int:
         sheets.append(compared(runs))
     shown, databases = figures(runs[options.filters[0]]), dict[str, Compared]()
     if options.postgres:
-        with (
-            rig_with_database(is_postgres=False) as on_sqlite,
-            rig_with_database(is_postgres=True) as on_postgres,
-        ):
+        with rig_with_database(is_postgres=False) as on_sqlite, rig_with_database(is_postgres=True) as on_postgres:
             rigs = {"SQLite": on_sqlite, "PostgreSQL": on_postgres}
             databases = uvloop.run(databases_in_turn(rigs, options, report.failures))
         sheets.append(Sheet("databases in turn", COLUMNS, [one.row() for one in databases.values()]))

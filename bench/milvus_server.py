@@ -37,10 +37,7 @@ LIMIT = 50
 START = 1_700_000_000.0
 TIMEOUTS = MilvusTimeouts(search=10.0, read=50.0, write=50.0)
 SETTLE_SECONDS = 5.0  # while the server still loads what was written
-BARS = (
-    Bar("search p99 of 8 clients", "ms", at_most=120),
-    Bar("search, in the crowd / alone", "times", at_most=2),
-)
+BARS = (Bar("search p99 of 8 clients", "ms", at_most=120), Bar("search, in the crowd / alone", "times", at_most=2))
 
 
 async def main() -> int:

@@ -281,12 +281,7 @@ def _corners(axes: Axes, points: Sequence[tuple[float, float]]) -> str:
 
 
 def _area(
-    axes: Axes,
-    top: Sequence[tuple[float, float]],
-    floor: Sequence[tuple[float, float]],
-    colour: str,
-    *,
-    opacity: float,
+    axes: Axes, top: Sequence[tuple[float, float]], floor: Sequence[tuple[float, float]], colour: str, *, opacity: float
 ) -> list[str]:
     if not opacity or len(top) < 2:
         return []

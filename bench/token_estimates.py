@@ -23,10 +23,7 @@ from memory.chat.token_estimate import estimated_tokens
 from memory.settings.loader import from_process
 
 TEXTS = Path(__file__).resolve().parent / "needed"
-BARS = (
-    Bar("notes, least ratio of a language", at_least=0.7),
-    Bar("prompts, least ratio of a language", at_least=0.7),
-)
+BARS = (Bar("notes, least ratio of a language", at_least=0.7), Bar("prompts, least ratio of a language", at_least=0.7))
 SECONDS_MAX = 60.0
 
 
@@ -45,10 +42,7 @@ def main() -> int:
     columns = ("language", "characters", "tokens", "notes", "prompts")
     everything = {"languages": [dict(zip(columns, row, strict=True)) for row in rows]}
     notes, prompts = ([row[place] for row in rows] for place in (3, 4))
-    figures = {
-        "notes, least ratio of a language": min(notes),
-        "prompts, least ratio of a language": min(prompts),
-    }
+    figures = {"notes, least ratio of a language": min(notes), "prompts, least ratio of a language": min(prompts)}
     mean = ("mean", "", "", ratio(sum(notes), len(rows)), ratio(sum(prompts), len(rows)))
     return report.finish(everything, [Sheet("our estimate, of the server's count", columns, [*rows, mean])], figures)
 

@@ -63,8 +63,7 @@ INSTRUCTIONS = (
 log = structlog.get_logger(__name__)
 
 _Project = Annotated[
-    str,
-    Meta(description="Only for this project of the user, or shared project; empty: for all of the user's own."),
+    str, Meta(description="Only for this project of the user, or shared project; empty: for all of the user's own.")
 ]
 
 

@@ -61,10 +61,7 @@ def asked_content(
     return ListedContent(types or tuple(filter(None, [memory_type])), ClaimFilter(subject, name, attribute, value))
 
 
-PAGE = {
-    "asked": Provide(AskedPage, sync_to_thread=False),
-    "about": Provide(asked_content, sync_to_thread=False),
-}
+PAGE = {"asked": Provide(AskedPage, sync_to_thread=False), "about": Provide(asked_content, sync_to_thread=False)}
 
 
 ANY = "*"

@@ -26,18 +26,7 @@ from memory.evaluation.score import (
     score_case,
     within_budget,
 )
-from memory.model import (
-    Candidate,
-    Conversation,
-    Memory,
-    Message,
-    Query,
-    Question,
-    Record,
-    Role,
-    Scope,
-    Vector,
-)
+from memory.model import Candidate, Conversation, Memory, Message, Query, Question, Record, Role, Scope, Vector
 from memory.ports import Embedder
 from memory.recall.query import build_query
 from memory.recall.ranking.corpus import Corpus
@@ -57,11 +46,7 @@ Order: TypeAlias = Callable[[float], Sequence[int]]
 
 
 async def evaluate_recall(
-    path: Path,
-    embedder: Embedder,
-    *,
-    ranking: RankingWeights = DEFAULT_RANKING,
-    progress: Progress = ignore_progress,
+    path: Path, embedder: Embedder, *, ranking: RankingWeights = DEFAULT_RANKING, progress: Progress = ignore_progress
 ) -> dict[str, Any]:
     """Figures for a file of facts (JSON Lines) or of talks (LoCoMo's JSON). Raises `BadInput`, `Unavailable`."""
     if holds_talks(path):

@@ -19,17 +19,7 @@ from memory.chat.completions import read_chat_request
 from memory.errors import MemproxyError
 from memory.evaluation.records import seconds
 from memory.learn.worker import Worker, WorkerSettings
-from memory.model import (
-    Memory,
-    MemoryStatus,
-    Message,
-    RecallStatus,
-    RequestOptions,
-    Role,
-    Scope,
-    Turn,
-    TurnStatus,
-)
+from memory.model import Memory, MemoryStatus, Message, RecallStatus, RequestOptions, Role, Scope, Turn, TurnStatus
 from memory.ports import MemoryFilter, MemoryStore, TurnLog
 from memory.recall.pipeline import RecallPipeline
 from memory.service.library import PLAIN

@@ -42,11 +42,7 @@ def read_updates(path: Path) -> list[Data]:
 
 
 async def evaluate_updates(
-    records: Sequence[Data],
-    sandbox: Sandbox,
-    *,
-    search: Search | None = None,
-    progress: Progress = ignore_progress,
+    records: Sequence[Data], sandbox: Sandbox, *, search: Search | None = None, progress: Progress = ignore_progress
 ) -> dict[str, Any]:
     """The share of records in which each part holds, also by language, and the result of each record.
 

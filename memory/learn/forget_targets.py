@@ -22,14 +22,7 @@ MEANT_MIN, SIMILAR_MIN = 0.0, -2.0  # log odds at which a statement is meant, or
 OTHER_LIKENESS = 0.35  # cosine that the nearest of some ten statements has which is not meant
 GAP_MAX = 0.3  # cosine; a statement that stands out more is not more likely
 WEIGHTS: Mapping[str, float] = MappingProxyType(  # of the evidence, in log odds: `python bench/fit_targets.py`
-    {
-        "base": 0.6,
-        "over": 0.3,
-        "behind": 0.7,
-        "likeness": 1.6,
-        "gap": 2.1,
-        "all_of_person": 1.0,
-    }
+    {"base": 0.6, "over": 0.3, "behind": 0.7, "likeness": 1.6, "gap": 2.1, "all_of_person": 1.0}
 )
 UNKNOWN_LIKENESS = 0.4  # cosine of the nearest statement that is not meant, where the others are not known
 

@@ -75,9 +75,7 @@ class TriggerScanner:
     async def _examined(self, fresh: FreshTurn, likeness: Mapping[str, float]) -> Urgency:
         turn = triggers.shortened(fresh.turn)
         return triggers.examine(
-            turn,
-            await self._readers.ready.read([turn], context=fresh.earlier[-1:]),
-            likeness=likeness.get(turn.id),
+            turn, await self._readers.ready.read([turn], context=fresh.earlier[-1:]), likeness=likeness.get(turn.id)
         )
 
     async def _likeness(self, fresh: Sequence[FreshTurn]) -> dict[str, float]:

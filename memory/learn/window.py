@@ -337,12 +337,7 @@ class WindowLearning:
         known, done = [record.memory for record in found], progress.done | missing
         verdicts = plan_inputs.valid_verdicts(inputs, known, ids=ids)
         changes = consolidation.consolidate(
-            inputs.claims,
-            known,
-            now=self._clock(),
-            ids=ids,
-            judged=Judged(confirmations, verdicts),
-            done=done,
+            inputs.claims, known, now=self._clock(), ids=ids, judged=Judged(confirmations, verdicts), done=done
         )
         new_inputs = plan_inputs.inputs_of(
             inputs.claims, confirmations, verdicts, known, changes, revision=inputs.revision

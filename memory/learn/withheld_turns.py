@@ -9,14 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from memory.learn.closeness import Closeness
-from memory.learn.forgetting import (
-    FROM_NOW,
-    ForgetRequest,
-    names_only_a_kind,
-    says_topic,
-    turn_meant,
-    withheld_claims,
-)
+from memory.learn.forgetting import FROM_NOW, ForgetRequest, names_only_a_kind, says_topic, turn_meant, withheld_claims
 from memory.learn.gate import Dropped, Refusal
 from memory.learn.reading.units import own_messages
 from memory.model import Claim, Turn

@@ -16,16 +16,7 @@ from memory.model.chats import (
     RequestOptions,
     Role,
 )
-from memory.model.claims import (
-    ATTRIBUTES,
-    EXPLICIT_ACTS,
-    ORDERS,
-    STORED_ACTS,
-    Act,
-    Claim,
-    Relation,
-    is_single_valued,
-)
+from memory.model.claims import ATTRIBUTES, EXPLICIT_ACTS, ORDERS, STORED_ACTS, Act, Claim, Relation, is_single_valued
 from memory.model.compaction import NEEDED, CompactedHistory, CompactedState, HistorySegment, StateItem, StateItemKind
 from memory.model.conversation_trees import (
     EARLIER_BYTES_MAX,
@@ -79,12 +70,6 @@ from memory.model.recorded import (
     ToolMessage,
     Visibility,
 )
-from memory.model.summaries import (
-    DueSession,
-    SaidTurn,
-    SessionSummary,
-    StoredSummary,
-    WithdrawnSummary,
-)
+from memory.model.summaries import DueSession, SaidTurn, SessionSummary, StoredSummary, WithdrawnSummary
 from memory.model.turns import Turn, TurnStatus, Urgency
 from memory.model.vectors import VectorOrigin

@@ -59,16 +59,7 @@ MEMORY_TYPES = ("semantic", "procedural", "episodic", "reflective")
 
 
 Category: TypeAlias = Literal[
-    "preference",
-    "fact",
-    "skill",
-    "habit",
-    "event",
-    "context",
-    "constraint",
-    "decision",
-    "goal",
-    "correction",
+    "preference", "fact", "skill", "habit", "event", "context", "constraint", "decision", "goal", "correction"
 ]
 CATEGORIES: tuple[str, ...] = get_args(Category)
 

@@ -77,11 +77,7 @@ def _scheduled(parts: Parts, upkeep: Upkeep, until: asyncio.Event) -> Iterator[C
     every, keep_days = parts.settings.memory.life.every_hours * 3600, parts.settings.memory.turn_log.keep_days
     if every:
         yield UpkeepLoop(
-            upkeep,
-            upkeep_schedule=parts.state.upkeep_schedule,
-            clock=SYSTEM_CLOCK,
-            metrics=parts.metrics,
-            every=every,
+            upkeep, upkeep_schedule=parts.state.upkeep_schedule, clock=SYSTEM_CLOCK, metrics=parts.metrics, every=every
         ).run(until)
     if keep_days:
         record = parts.state.turn_log.messages

@@ -181,9 +181,7 @@ def retention_rules(settings: Settings) -> RetentionRules:
         for one in life.categories or ()
     }
     return RetentionRules(
-        quota=life.quota_memories or None,
-        erase_after=life.erase_after_days * DAY or None,
-        fading={**FADING, **named},
+        quota=life.quota_memories or None, erase_after=life.erase_after_days * DAY or None, fading={**FADING, **named}
     )
 
 

@@ -48,9 +48,7 @@ def log_database(settings: Settings, part: str = "") -> AbstractAsyncContextMana
 
 def sqlite_database(settings: Settings, part: str = "") -> SqliteDatabase:
     return SqliteDatabase(
-        settings.turn_log_path,
-        introduction=introduction(part),
-        synchronous=settings.memory.turn_log.synchronous,
+        settings.turn_log_path, introduction=introduction(part), synchronous=settings.memory.turn_log.synchronous
     )
 
 

@@ -10,15 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from memory.model import (
-    Candidate,
-    CandidateVerdict,
-    CarriedNote,
-    Placement,
-    Query,
-    Receipt,
-    ReceiptCandidate,
-)
+from memory.model import Candidate, CandidateVerdict, CarriedNote, Placement, Query, Receipt, ReceiptCandidate
 from memory.recall.compacted import in_receipt
 from memory.recall.notes.past_notes import NotePlan
 from memory.recall.notes.past_talk_notes import PastTalk

@@ -126,10 +126,7 @@ ANSWERS: dict[str, tuple[ours.ProcessingResponse, theirs.ProcessingResponse]] = 
             )
         ),
     ),
-    "more time": (
-        wire.more_time(1.5),
-        theirs.ProcessingResponse(override_message_timeout=dt.timedelta(seconds=1.5)),
-    ),
+    "more time": (wire.more_time(1.5), theirs.ProcessingResponse(override_message_timeout=dt.timedelta(seconds=1.5))),
 }
 
 

@@ -14,8 +14,7 @@ ASKED = "Where is my kayak? The gate code is Zephyr."
 
 
 @pytest.mark.parametrize(
-    ("keeps_words", "config", "has_words"),
-    [(True, {"auto_store": False}, False), (False, {}, False), (True, {}, True)],
+    ("keeps_words", "config", "has_words"), [(True, {"auto_store": False}, False), (False, {}, False), (True, {}, True)]
 )
 async def test_what_is_not_to_be_stored_leaves_no_words(
     tmp_path: Path, keeps_words: bool, config: dict[str, bool], has_words: bool

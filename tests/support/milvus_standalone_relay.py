@@ -28,11 +28,7 @@ PR_SET_PDEATHSIG = 1
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 BUFFER_BYTES = 1 << 18
 CANNOT_ISOLATE = 3  # exit code
-SETTINGS = {
-    "common.gracefulStopTimeout": 5,
-    "dataCoord.segment.maxIdleTime": 60,
-    "log.level": "error",
-}
+SETTINGS = {"common.gracefulStopTimeout": 5, "dataCoord.segment.maxIdleTime": 60, "log.level": "error"}
 
 libc = ctypes.CDLL(None, use_errno=True)
 

@@ -79,11 +79,7 @@ class Product:
         command = [str(Path(sys.executable).parent / "memproxy"), "up", *self._arguments]
         with self.log_file.open("a") as log:
             self.process = subprocess.Popen(
-                command,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env=self._environment,
+                command, stdout=subprocess.PIPE, stderr=log, text=True, env=self._environment
             )
         assert self.process.stdout is not None
         os.set_blocking(self.process.stdout.fileno(), False)

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from turn_logs import START, windows
 
-from memory.model import (
-    MessageDirection,
-    MessageFilter,
-    Party,
-    PartyType,
-    RecordedMessage,
-    Visibility,
-)
+from memory.model import MessageDirection, MessageFilter, Party, PartyType, RecordedMessage, Visibility
 from memory.ports import RecordedMessages, TurnLog
 from memory.ports.paging import all_pages
 

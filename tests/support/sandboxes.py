@@ -21,10 +21,7 @@ SETTINGS = Settings()
 
 @asynccontextmanager
 async def running_sandbox(
-    reader: StatementReader | None = None,
-    *,
-    model: StatementReader | None = None,
-    embedder: Embedder | None = None,
+    reader: StatementReader | None = None, *, model: StatementReader | None = None, embedder: Embedder | None = None
 ) -> AsyncIterator[Sandbox]:
     """`reader` is always ready; `model`, where there is one, reads windows."""
     readers = Readers(reader or PlainReader(), model)

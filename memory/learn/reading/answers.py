@@ -64,12 +64,7 @@ def _list(items: dict[str, Any], *, most: int) -> dict[str, Any]:
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 _TEXT: dict[str, Any] = {"type": "string"}
@@ -89,12 +84,7 @@ _FULL: dict[str, Any] = {
     "sure": _enum(*LEVELS),
 }
 _SHORT = {name: kind for name, kind in _FULL.items() if name not in ("name", "no", "from", "until", "when")}
-_RELATED: dict[str, Any] = {
-    "n": {"type": "integer"},
-    "what": _TEXT,
-    "is": _enum(*PairRelation),
-    "sure": _enum(*LEVELS),
-}
+_RELATED: dict[str, Any] = {"n": {"type": "integer"}, "what": _TEXT, "is": _enum(*PairRelation), "sure": _enum(*LEVELS)}
 
 
 def claims_schema(units: int) -> dict[str, Any]:

@@ -159,14 +159,7 @@ class ModelReader:
         return [found.get(number, UNANSWERED) for number in range(1, len(pairs) + 1)]
 
     async def _again(
-        self,
-        messages: Sequence[Message],
-        echo: str,
-        told: str,
-        schema: Mapping[str, Any],
-        key: str,
-        *,
-        has_other: bool,
+        self, messages: Sequence[Message], echo: str, told: str, schema: Mapping[str, Any], key: str, *, has_other: bool
     ) -> AnswerItems | None:
         """The answer after sending back; None if unusable. `has_other`: there is a result even without it."""
         try:

@@ -16,15 +16,7 @@ import structlog
 
 from memory.errors import MemproxyError, Unavailable
 from memory.model import DueSession, SessionSummary, Turn
-from memory.ports import (
-    ChatModel,
-    Embedder,
-    OptOuts,
-    SessionSummaries,
-    StatementReader,
-    SummaryQueue,
-    Tokens,
-)
+from memory.ports import ChatModel, Embedder, OptOuts, SessionSummaries, StatementReader, SummaryQueue, Tokens
 from memory.runtime.tracing import Telemetry
 from memory.sessions.compaction.sentences import Sentences
 from memory.sessions.summaries import prose

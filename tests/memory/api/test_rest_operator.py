@@ -12,16 +12,7 @@ from library_parts import NOW, Parts, report
 
 from memory.api.callers import CallerRules
 from memory.errors import Unavailable
-from memory.model import (
-    CandidateVerdict,
-    CarriedNote,
-    Memory,
-    Message,
-    RecallStatus,
-    Receipt,
-    ReceiptCandidate,
-    Scope,
-)
+from memory.model import CandidateVerdict, CarriedNote, Memory, Message, RecallStatus, Receipt, ReceiptCandidate, Scope
 from memory.model.token_claims import ClaimNames
 from memory.ports import MemoryFilter
 

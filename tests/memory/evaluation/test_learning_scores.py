@@ -70,10 +70,7 @@ UPDATE_BARS = {
     "regression_fresh_updates.jsonl": (0.80, 0.55),
     "regression_later_updates.jsonl": (0.87, 0.71),
 }
-ADVERSARIAL_BARS = {
-    "regression_adversarial.jsonl.gz": (0.0, 0.77),
-    "regression_own_adversarial.jsonl.gz": (0.0, 0.55),
-}
+ADVERSARIAL_BARS = {"regression_adversarial.jsonl.gz": (0.0, 0.77), "regression_own_adversarial.jsonl.gz": (0.0, 0.55)}
 
 
 @pytest.mark.parametrize("file", EXTRACTION_BARS)

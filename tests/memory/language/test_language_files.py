@@ -9,13 +9,7 @@ import msgspec
 import pytest
 
 import memory.language
-from memory.language import (
-    asked_words,
-    bare_reply,
-    is_denied,
-    language_of,
-    wants_several,
-)
+from memory.language import asked_words, bare_reply, is_denied, language_of, wants_several
 from memory.language.calendar_items import CalendarItem, ItemKind, entries_of
 from memory.language.loader import (
     LANGUAGES,

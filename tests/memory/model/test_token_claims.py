@@ -75,8 +75,7 @@ def test_no_two_users_of_tenants_are_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("claim", "projects"),
-    [("red", ("red",)), (["red"], ("red",)), (["red", "blue"], ("red", "blue"))],
+    ("claim", "projects"), [("red", ("red",)), (["red"], ("red",)), (["red", "blue"], ("red", "blue"))]
 )
 def test_projects_are_one_or_a_list(claim: object, projects: tuple[str, ...]) -> None:
     found = verified_user(payload(sub="ada", tenant="t", projects=claim), ALL)
