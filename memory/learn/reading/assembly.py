@@ -38,7 +38,7 @@ ORDER_ATTRIBUTE_MIN = 0.6  # of such an attribute, named in an order to forget
 SINGLE_VALUED_SHARE_MIN = 0.8  # of an attribute that has one value at a time
 CLAUSE_SIZE_MIN = 20  # letters of one that names nothing: of shorter facts nearly all have a value or a name
 AFFIRMED_MIN = 0.8  # confidence of a reply that affirms the assistant's question: "Sure, go on" may be meant
-LETTERS_MIN = 2  # letters or digits that a unit needs to have content, or one Chinese, Japanese or Korean character
+LETTERS_MIN = 2  # letters, digits or characters that a unit needs to have content, unless it is a reply: "네"
 LEANING_SHARE_MIN = 0.5  # from which a fact takes along what was said before it
 LOST_SHARE_MIN, LOST_CONFIDENCE = 0.9, 0.5  # of one that leans on nothing that was said: nobody could understand it
 OPENING_LEANING_MAX = 0.4  # of a fact with the opening of the clause that it leans on
@@ -85,7 +85,7 @@ def claims_of(reading: JudgedMessage) -> list[Claim]:
     """In the order said."""
     found: list[Claim] = []
     for index, unit in enumerate(reading.units):
-        is_word = size_of(unit.text) >= LETTERS_MIN
+        is_word = sum(character.isalnum() for character in unit.text) >= LETTERS_MIN or bare_reply(unit.text)
         parts = _parts(reading, index) if unit.is_own and is_word else []
         for number, part in enumerate(parts):
             has_value = any(
