@@ -153,8 +153,6 @@ def _absorb(
             return  # already compared when it was said
     else:
         row = row_of(stated, new_id, draft.now)
-        if corrected is not None and corrected.content in row.content:
-            row = replace(row, evidence=bounded((*row.evidence, *corrected.evidence)))
         draft.put(row, ChangeKind.CREATE)
     if corrected is not None and corrected.id != row.id:
         draft.put(_superseded(corrected, row, STATEMENT, draft.now), ChangeKind.SUPERSEDE)

@@ -79,11 +79,11 @@ def requests_of(
         for claim in orders
         if claim.act in ORDERS and claim.confidence >= SURE_MIN and claim.evidence.turn_id in by_id
     ]
-    revoked = [before for before, claim in pairwise(sure) if _revokes(claim, before, reaches)]
+    taken_back = {_sentence_of(before) for before, claim in pairwise(sure) if _revokes(claim, before, reaches)}
     found = [
         request
         for claim in sure
-        if claim not in revoked
+        if _sentence_of(claim) not in taken_back
         for request in _requests(claim, by_id[claim.evidence.turn_id], reaches.get(claim.text, OrderReach.TOPIC))
     ]
     certain = [one for one in said if one.act in STORED_ACTS | ORDERS and one.confidence >= SURE_MIN]
@@ -95,8 +95,12 @@ def requests_of(
     ]
 
 
+def _sentence_of(claim: Claim) -> tuple[str, str]:
+    return claim.evidence.turn_id, claim.evidence.quote
+
+
 def _revokes(claim: Claim, before: Claim, reaches: Mapping[str, OrderReach]) -> bool:
-    """Whether it takes back the order before it in its turn: "no wait, keep it"."""
+    """Whether it takes back the order before it in its turn, and all of that sentence: "no wait, keep it"."""
     return reaches.get(claim.text) is OrderReach.REVOKED and claim.evidence.turn_id == before.evidence.turn_id
 
 

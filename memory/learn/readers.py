@@ -112,6 +112,8 @@ class FallbackReader:
 
     async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
         claims = await self._asked("window", lambda reader: reader.read(turns, context=context))
+        if any(claim.made_by == self._other.name for claim in claims):
+            return claims  # judged within their message
         shares = await self._other.leaning([claim.evidence.words for claim in claims])
         return [judged_alone(claim, share) for claim, share in zip(claims, shares, strict=True)]
 

@@ -47,7 +47,7 @@ def withheld_turns(
         withheld |= _meant(request, turns[:index], turns[index:], claimed)
     for request in later:
         before = [turn for turn in turns if turn.at <= request.turn.at]
-        withheld |= _meant(request, before, turns[len(before) :], claimed)
+        withheld |= _meant(request, before, [turn for turn in turns if turn.at > request.turn.at], claimed)
     return frozenset(withheld)
 
 

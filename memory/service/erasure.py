@@ -316,9 +316,6 @@ def without_evidence(memory: Memory, lost: Collection[Evidence], *, now: float) 
     is_answer = any(quoted.role == Role.ASSISTANT for quoted in memory.evidence[:1])
     if is_answer and any(bare_reply(quoted.words) for quoted in lost):
         return None  # a question is a statement of the user only with the yes to it
-    is_joined = memory.category == "correction" and any(quoted.words in memory.content for quoted in lost)
-    if is_joined and not any(statement_key(quoted.words) == statement_key(memory.content) for quoted in left):
-        return None  # a correction stands with what it corrects
     if not any(_holds_up(quoted, memory) for quoted in left):
         return None
     if len(left) == len(memory.evidence):

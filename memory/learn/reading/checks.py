@@ -296,7 +296,7 @@ def _understandable(claim: Claim, content: str, said: AuthorMessage, written: Se
             return replace(claim, text=content, question=question)
     claim = replace(claim, values=tuple(value for value in claim.values if as_typed(value, claim.evidence.quote)))
     is_first = said.text.startswith(claim.evidence.words, said.units[0].start)
-    if is_first and said.question and claim.act is not Act.CORRECT:
+    if is_first and said.question and claim.act is not Act.CORRECT and not bare_reply(claim.text):
         return answered(claim, said.question, said.asked_in, leans=True)
     wrong.append('"content" must say it in words of the author, with its "values"')
     return replace(claim, leans=claim.act is Act.CORRECT)  # the model says that it cannot be understood alone

@@ -171,7 +171,7 @@ def _mail_tail(message: str) -> int:
         return len(message)
     cut = "\n".join(line[:MAIL_LINE_CHARACTERS_MAX] for line in message.split("\n"))
     headers = next((reply.headers.strip() for reply in _mail.read(cut).replies if reply.headers.strip()), "")
-    at = message.find(headers) if headers else -1
+    at = message.find(headers.split("\n", 1)[0]) if headers else -1
     return at if at >= 0 else len(message)
 
 

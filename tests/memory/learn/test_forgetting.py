@@ -118,6 +118,8 @@ def test_what_stands_behind_an_order_and_only_points_at_it_asks_for_nothing_more
 def test_an_order_that_is_taken_back_in_its_turn_counts_for_nothing() -> None:
     said = turn("Forget my age. Forget my home. No, keep it.")
     age, home, keep = (claim(text, act=Act.FORGET) for text in ("Forget my age.", "Forget my home.", "No, keep it."))
+    both = replace(home, evidence=replace(age.evidence, quote="Forget my home."))
+    assert [one.claim for one in requests_of([both, home, keep], [said], {keep.text: OrderReach.REVOKED})] == [keep]
     age_only, nothing = requests_of([age, home, keep], [said], {keep.text: OrderReach.REVOKED})
     assert (age_only.claim, nothing.claim) == (age, keep)
     assert matching_ids(nothing, ALL, [said]) == []
