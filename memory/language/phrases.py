@@ -164,13 +164,11 @@ def _parts(token: str) -> list[str]:
     if "'" not in token:
         return [token]
     lower = token.lower()
-    first = lower.partition("'")[0]
-    if first in _elided():
-        return [token[: len(first)], *_parts(token[len(first) + 1 :])]
     for ending in (_NEGATION, *_CLITICS):
         if lower.endswith(ending) and len(token) > len(ending):
             return [token[: -len(ending)], token[-len(ending) :]]
-    return [token]
+    first = lower.partition("'")[0]
+    return [token[: len(first)], *_parts(token[len(first) + 1 :])] if first in _elided() else [token]
 
 
 def unaccented(token: str) -> str:
@@ -213,7 +211,7 @@ def _language_of_script(token: str) -> Language | None:
 
 def _latin(tokens: list[str], text: str) -> tuple[Language, ...]:
     known, letters = _languages_of_words(), _languages_of_letters()
-    scores = Counter(language for token in tokens for language in known.get(token, ()))
+    scores = Counter(language for token in set(tokens) for language in known.get(token, ()))
     if not text.isascii():
         scores.update({language for letter in text.lower() for language in letters.get(letter, ())})
     best = max(scores.values(), default=0)
@@ -225,10 +223,12 @@ def _latin(tokens: list[str], text: str) -> tuple[Language, ...]:
 def _languages_of_words() -> dict[str, list[Language]]:
     """Of the words that are a phrase of their own in a language's files."""
     found: defaultdict[str, list[Language]] = defaultdict(list)
+    ambiguous = {word for language in _LIKELIER for word in words(language).meaningful}
     for language in _LATIN:
         single = (tokens for phrase in _phrases(language) for tokens in spellings(phrase) if len(tokens) == 1)
         for word in {tokens[0] for tokens in single}:
-            if language in _LIKELIER or len(word) > 1 or not word.isascii() or word in found:  # not "w/o", "sort -u"
+            is_sign = word not in ambiguous and (len(word) > 1 or not word.isascii())  # "w/o" is no Polish
+            if is_sign or language in _LIKELIER or (len(word) == 1 and word in found):
                 found[word].append(language)
     return dict(found)
 
