@@ -42,7 +42,7 @@ def test_month_names_are_the_german_ones_that_follow_an_ordinal() -> None:
         ("我的 girlfriend 叫 Amy", "zh"), ("小明 likes tea and I like coffee", "en"),
         ("今日はいい天気です", "ja"), ("Привет", "ru"), ("부산에 살아요", "ko"), ("أسكن في عمان", "ar"),
         ("我住在東京", "zh"), ("Tシャツ", "ja"), ("React를 공부해요", "ko"), ("Mieszkam w Łodzi", "pl"),
-        ("Ik woon in Gent", "nl"), ("Vivo a Roma con mia moglie", "it"),
+        ("Ik woon in Gent", "nl"), ("Vivo a Roma con mia moglie", "it"), ("J'habite à Lyon", "fr"),
         ("return w", "en"), ("no", "en"), ("", "en"), ("123", "en"), ("我有3只猫", "zh"),
     ],
 )  # fmt: skip
@@ -85,7 +85,8 @@ def test_an_opening_no_denies_what_was_said_before_and_not_what_follows() -> Non
         ("いいんじゃない？", False),
         ("고기는 안 먹어요", True), ("방학 동안 먹었어요", False), ("잘못 알았어요", False), ("춥지 않아요?", False),
         ("Moro no Porto", False), ("A minha filha anda no ballet", False),
-        ("Não moro no Porto", True), ("Non c'è problema", False), ("No como carne", True),
+        ("Não moro no Porto", True), ("Non c'è problema", False), ("J'habite pas à Lyon", True),
+        ("N’oublie pas", False), ("No como carne", True),
         ("لا، أعيش في عمان", False), ("لا آكل اللحم", True), ("Nie, mieszkam w Gdyni", False),
     ],
 )  # fmt: skip

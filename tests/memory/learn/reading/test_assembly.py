@@ -292,6 +292,8 @@ def test_a_bare_yes_takes_the_question_for_its_evidence() -> None:
         ("هل ما زلت تعيش في عمان؟", "لا، شكرا", False),
         ("Ты ещё живёшь в Казани?", "Да, конечно", True),
         ("Ты ещё живёшь в Казани?", "Нет", False),
+        ("Tu habites toujours à Lyon ?", "Oui", True),
+        ("Tu habites toujours à Lyon ?", "Non merci", False),
         ("Abiti ancora a Bologna?", "Sì", True),
         ("Abiti ancora a Bologna?", "No, grazie", False),
         ("Ainda mora em Braga?", "Sim", True),
