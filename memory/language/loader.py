@@ -13,7 +13,7 @@ from typing import Annotated, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
-Language = Literal["en", "de", "es", "zh", "it", "pt", "nl", "pl", "ru", "ja", "ko", "ar"]
+Language = Literal["en", "de", "es", "zh", "fr", "it", "pt", "nl", "pl", "ru", "ja", "ko", "ar"]
 
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 

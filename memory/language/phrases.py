@@ -164,13 +164,12 @@ def _parts(token: str) -> list[str]:
     if "'" not in token:
         return [token]
     lower = token.lower()
-    first = lower.partition("'")[0]
-    if first in _elided():
-        return [token[: len(first)], *_parts(token[len(first) + 1 :])]
     for ending in (_NEGATION, *_CLITICS):
         if lower.endswith(ending) and len(token) > len(ending):
             return [token[: -len(ending)], token[-len(ending) :]]
-    return [token]
+    first = lower.partition("'")[0]
+    is_elided = first in _elided() and not is_clitic(lower)
+    return [token[: len(first)], *_parts(token[len(first) + 1 :])] if is_elided else [token]
 
 
 def unaccented(token: str) -> str:
@@ -212,10 +211,11 @@ def _language_of_script(token: str) -> Language | None:
 
 
 def _latin(tokens: list[str], text: str) -> tuple[Language, ...]:
-    known, letters = _languages_of_words(), _languages_of_letters()
-    scores = Counter(language for token in tokens for language in known.get(token, ()))
+    known = _languages_of_words()
+    scores = Counter(language for token in set(tokens) for language in known.get(token, ()))
     if not text.isascii():
-        scores.update({language for letter in text.lower() for language in letters.get(letter, ())})
+        letters = set(text.lower())
+        scores.update(language for language in _LATIN if not letters.isdisjoint(words(language).letters))
     best = max(scores.values(), default=0)
     found = tuple(language for language in _LATIN if scores[language] == best)
     return tuple(language for language in _LIKELIER if language in found) or found
@@ -225,18 +225,14 @@ def _latin(tokens: list[str], text: str) -> tuple[Language, ...]:
 def _languages_of_words() -> dict[str, list[Language]]:
     """Of the words that are a phrase of their own in a language's files."""
     found: defaultdict[str, list[Language]] = defaultdict(list)
+    ambiguous = {word for language in _LIKELIER for word in words(language).meaningful}
     for language in _LATIN:
         single = (tokens for phrase in _phrases(language) for tokens in spellings(phrase) if len(tokens) == 1)
         for word in {tokens[0] for tokens in single}:
-            if language in _LIKELIER or len(word) > 1 or not word.isascii() or word in found:  # not "w/o", "sort -u"
+            is_sign = word not in ambiguous and (len(word) > 1 or not word.isascii())  # "w/o" is no Polish
+            if is_sign or language in _LIKELIER or (len(word) == 1 and word in found):
                 found[word].append(language)
     return dict(found)
-
-
-@cache
-def _languages_of_letters() -> dict[str, list[Language]]:
-    letters = "".join(words(language).letters for language in _LATIN)
-    return {letter: [language for language in _LATIN if letter in words(language).letters] for letter in letters}
 
 
 def _phrases(language: str) -> Iterator[str]:

@@ -42,7 +42,8 @@ def test_month_names_are_the_german_ones_that_follow_an_ordinal() -> None:
         ("我的 girlfriend 叫 Amy", "zh"), ("小明 likes tea and I like coffee", "en"),
         ("今日はいい天気です", "ja"), ("Привет", "ru"), ("부산에 살아요", "ko"), ("أسكن في عمان", "ar"),
         ("我住在東京", "zh"), ("Tシャツ", "ja"), ("React를 공부해요", "ko"), ("Mieszkam w Łodzi", "pl"),
-        ("Ik woon in Gent", "nl"), ("return w", "en"), ("no", "en"), ("", "en"), ("123", "en"), ("我有3只猫", "zh"),
+        ("Ik woon in Gent", "nl"), ("Vivo a Roma con mia moglie", "it"), ("J'habite à Lyon", "fr"),
+        ("return w", "en"), ("no", "en"), ("", "en"), ("123", "en"), ("我有3只猫", "zh"),
     ],
 )  # fmt: skip
 def test_language_by_script_then_by_words_and_english_when_unsure(text: str, expected: str) -> None:
@@ -84,7 +85,8 @@ def test_an_opening_no_denies_what_was_said_before_and_not_what_follows() -> Non
         ("いいんじゃない？", False),
         ("고기는 안 먹어요", True), ("방학 동안 먹었어요", False), ("잘못 알았어요", False), ("춥지 않아요?", False),
         ("Moro no Porto", False), ("A minha filha anda no ballet", False),
-        ("Não moro no Porto", True), ("No como carne", True),
+        ("Não moro no Porto", True), ("Non c'è problema", False), ("J'habite pas à Lyon", True),
+        ("N’oublie pas", False), ("No como carne", True),
         ("لا، أعيش في عمان", False), ("لا آكل اللحم", True), ("Nie, mieszkam w Gdyni", False),
     ],
 )  # fmt: skip
@@ -104,7 +106,7 @@ def test_a_request_is_without_the_words_of_asking() -> None:
         ("Plan A costs $50.20", {"a", "plan", "cost", "$50.20"}),
         ("Anna's cats don't eat 7.3.1", {"anna", "cat", "eat", "7.3.1"}), ("My son may die", {"son", "may", "die"}),
         ("Meine Tochter hat die Grippe", {"tocht", "gripp"}), ("我住在上海，北京", {"住", "上海", "北京"}),
-        ("O'Brien’s car", {"o'brien", "car"}), ("", set()),
+        ("O'Brien’s car", {"o'brien", "car"}), ("Dell’ufficio ho l'indirizzo", {"ufficio", "indirizzo"}), ("", set()),
     ],
 )  # fmt: skip
 def test_content_words_are_what_carries_the_matter(text: str, expected: set[str]) -> None:
