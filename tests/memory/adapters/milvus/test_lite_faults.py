@@ -199,6 +199,9 @@ async def test_an_index_that_was_cut_short_by_a_kill_is_made_again(emptied: Mort
     emptied.server.start()
     async with emptied.opened() as store:
         await put(store, *(memory(f"m{i}") for i in range(300)))  # past a flush, which writes an index
+        async with asyncio.timeout(30):
+            while not list(emptied.server._data_dir.rglob("*.idx")):
+                await asyncio.sleep(0.05)
     emptied.server.kill()
     indexes = list(emptied.server._data_dir.rglob("*.idx"))
     assert indexes
