@@ -230,7 +230,9 @@ def _api(settings: Settings, paths: RunPaths, environment: dict[str, str]) -> Pr
 def _workers(settings: Settings, paths: RunPaths, environment: dict[str, str]) -> list[ProcessSpec]:
     command = _memproxy(paths, "worker")
     return [
-        ProcessSpec(f"worker-{number}", command, environment, WORKER_NICENESS, searches=True, stage=2)
+        ProcessSpec(
+            f"worker-{number}", command, environment=environment, niceness=WORKER_NICENESS, searches=True, stage=2
+        )
         for number in range(settings.workers)
     ]
 

@@ -35,6 +35,11 @@ def test_month_names_are_the_german_ones_that_follow_an_ordinal() -> None:
     assert "may" not in month_names()
 
 
+@pytest.mark.parametrize("text", ["No, okay.", "ok, no", "No, no, ok", "ja, nein"])
+def test_a_reply_that_says_both_is_none_in_any_language(text: str) -> None:
+    assert bare_reply(text) == ""
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -54,6 +54,12 @@ def test_blocks_that_are_nobodys_talk_are_not_the_authors_own(message: str, own:
     assert own in texts(message)
 
 
+def test_a_quoted_mail_with_a_long_line_of_recipients_is_not_the_authors_own() -> None:
+    many = "; ".join(f"Person {number} <person.{number}@example.com>" for number in range(12))
+    mail = f"From: Bob <bob@example.com>\nSent: Monday, 2 June 2025 10:00\nTo: {many}\nSubject: Trip\n\nI live in Bonn."
+    assert not any("Bonn" in text for text in texts(f"Please answer this mail:\n\n{mail}"))
+
+
 @pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x0b", "\x0c", "\x1c", "\x85", "\r", "\r\n", "\n"])
 def test_a_block_stands_where_it_stands_whatever_else_ends_a_line(mark: str) -> None:
     message = f"a{mark}b{mark}c\n\n> I am allergic to nuts\n\nI am not."
