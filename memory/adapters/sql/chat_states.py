@@ -16,7 +16,7 @@ from functools import partial
 
 from memory.adapters.sql.database import SqlDatabase
 from memory.adapters.sql.model_capabilities import LESSON_SECONDS_MAX, named
-from memory.adapters.sql.notes import KEYS_AT_A_GLANCE, NOTE_DROP_SECONDS, SqlNoteBook, note_of
+from memory.adapters.sql.notes import KEYS_AT_A_GLANCE, NOTE_DROP_SECONDS, SqlNoteBook, note_of, without_dropped
 from memory.adapters.sql.profiles import profile_of, without_written
 from memory.adapters.sql.requests_by_name import SqlResponseChains, link_of
 from memory.adapters.sql.statements import Connection, listed, statements, user_hash
@@ -86,6 +86,7 @@ class SqlChatStates:
         if query.link_name and link is None:
             link = link_of(connection, query.user_id, query.link_name)
         keys = [*(link.note_keys if link is not None else ()), *query.note_keys][-NOTE_KEYS_ASKED_MAX:]
+        coming = self.notes.unwritten(query.user_id, keys)
         rows = SQL.chat_state(
             connection,
             user_id=query.user_id,
@@ -113,7 +114,7 @@ class SqlChatStates:
         return ChatState(
             opted_out_at,
             Revision(revision),
-            self.notes.with_unwritten(connection, query.user_id, keys, notes),
+            notes | without_dropped(connection, query.user_id, coming),  # newer than what is written
             link,
             {key: without_written(profile, written) for key, profile in profiles.items()},
             None if placement is None else Placement(placement),

@@ -12,7 +12,7 @@ otherwise are all of them looked up.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -69,16 +69,9 @@ class SqlNoteBook(OnDatabase):
         else:
             SQL.delete_notes(connection, user_id=user_id)
 
-    def with_unwritten(
-        self, connection: Connection, user_id: str, keys: Sequence[str], found: dict[str, PastNote]
-    ) -> dict[str, PastNote]:
-        """`found`, and what of `keys` this process has not written yet."""
-        coming = {key: one for key in keys if (one := self._on_their_way.get((user_id, key))) is not None}
-        return found | {  # replaces an older one, unless it will be refused
-            key: one
-            for key, one in coming.items()
-            if not _was_dropped(connection, user_id, _json(one.memory_ids), one.made_at)
-        }
+    def unwritten(self, user_id: str, keys: Sequence[str]) -> dict[str, PastNote]:
+        """What of `keys` this process has not written yet. Ask before reading what is written, not to miss both."""
+        return {key: one for key in keys if (one := self._on_their_way.get((user_id, key))) is not None}
 
     def _kept(self, connection: Connection, *, user_id: str, key: str, note: PastNote) -> None:
         memory_ids = _json(note.memory_ids)
@@ -105,6 +98,15 @@ class SqlNoteBook(OnDatabase):
 
 def note_of(text: str, memory_ids: str, tokens: int, made_at: float) -> PastNote:
     return PastNote(text, _IDS.decode(memory_ids), tokens, made_at)
+
+
+def without_dropped(connection: Connection, user_id: str, coming: Mapping[str, PastNote]) -> dict[str, PastNote]:
+    """Those that will not be refused when they are written."""
+    return {
+        key: one
+        for key, one in coming.items()
+        if not _was_dropped(connection, user_id, _json(one.memory_ids), one.made_at)
+    }
 
 
 def _was_dropped(connection: Connection, user_id: str, memory_ids: str, made_at: float) -> bool:

@@ -11,13 +11,14 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from note_lookup import notes_of
 from turn_logs import START, a_turn, ids_of, lease_at
 
-from memory.adapters.sql import notes
+from memory.adapters.sql import chat_states, notes
 from memory.adapters.sql.job_writer import BATCH_JOBS_MAX
 from memory.adapters.sql.migrations import VERSION
 from memory.adapters.sql.notes import SqlNoteBook
@@ -283,6 +284,22 @@ async def test_the_process_that_made_it_finds_it_before_it_is_written(desk: Desk
     async with asyncio.timeout(30):
         while desk.filter_._on_their_way:
             await asyncio.sleep(0.001)
+
+
+async def test_it_is_found_too_if_its_write_ends_right_after_the_rows_were_read(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_go_on, rows_of = desk.busy_disk(), chat_states.SQL.chat_state
+
+    def read(connection: SqliteConnection, **asked: Any) -> list[Any]:
+        rows = rows_of(connection, **asked).fetchall()
+        desk.filter_._on_their_way.clear()
+        return rows
+
+    monkeypatch.setattr(chat_states.SQL, "chat_state", read)
+    await desk.filter_.keep("ann", "k", NOTE, made_at=1.0)
+    assert await notes_of(desk.filter_, "ann", ["k"]) == {"k": NOTE}
+    may_go_on.set()
 
 
 async def test_it_takes_the_place_of_an_older_one_at_once(desk: Desk) -> None:
