@@ -129,6 +129,16 @@ def _done(
     )
 
 
+def stored_twice(known: Sequence[Memory], *, own: Collection[str]) -> list[str]:
+    """Ids of our `own` rows that hold, and say what a row of somebody else's says too.
+
+    The store knows no locks: what a killed process had sent may arrive when its successor has looked for it.
+    """
+    active = [memory for memory in known if memory.status is MemoryStatus.ACTIVE]
+    others = {(row.project_id, statement_key(row.content)) for row in active if row.id not in own}
+    return [row.id for row in active if row.id in own and (row.project_id, statement_key(row.content)) in others]
+
+
 def valid_verdicts(
     inputs: PlanInputs, known: Sequence[Memory], *, ids: Callable[[str], str]
 ) -> dict[Pair, PairVerdict]:

@@ -50,6 +50,10 @@ class PlanWriter:
             self._metrics.facts.labels("forgotten").inc(len(gone))
         return gone
 
+    async def erase(self, user_id: str, held: LedgerWrite, memory_ids: Sequence[str]) -> None:
+        """Of rows that were written twice. What they say is not forgotten."""
+        await self._erasure.erase_rows(user_id, held, memory_ids)
+
     async def forget_conversation(self, user_id: str, session_id: str) -> Sequence[str]:
         """What was learnt of its turns goes, but for what other conversations say too. Returns the ids of what went; to
         repeat it is harmless.

@@ -334,6 +334,10 @@ class WindowLearning:
         confirmations = [one for one in inputs.confirmations if not (one.is_right and is_counted)]
         neighbours = await self._neighbours.find(lease.user_id, inputs.claims, confirmations, vectors=vectors)
         found = [record for record in neighbours if record.memory.id not in stored.forget]
+        twice = plan_inputs.stored_twice([record.memory for record in found], own=[ids(str(place)) for place in places])
+        if twice:  # our row arrived after the window of another session had looked for it
+            await self._plan_writer.erase(lease.user_id, held, twice)
+            found = [record for record in found if record.memory.id not in twice]
         known, done = [record.memory for record in found], progress.done | missing
         verdicts = plan_inputs.valid_verdicts(inputs, known, ids=ids)
         changes = consolidation.consolidate(

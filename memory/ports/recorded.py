@@ -126,9 +126,11 @@ class RecordCopies(Protocol):
         """Record them as that user's; returns how many. Durable on return.
 
         A turn of this user's record keeps its id and changes nothing, and neither does one that was deleted here. Any
-        other gets the id `copied_turn_id`, whether or not another user has one of the id in the copy. One that is held
-        is due once its copy comes again and is not.
+        other gets the id `copied_turn_id`, whether or not another user has one of the id in the copy.
         """
+
+    async def release(self, user_id: str, turn_ids: Collection[str]) -> None:
+        """Turns that were held, by their ids here or in the copies, are due; all others stay as they are."""
 
     async def own_turns(self, user_id: str, turn_ids: Collection[str]) -> frozenset[str]:
         """Those of these ids that turns of the user's record have."""

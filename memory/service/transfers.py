@@ -2,8 +2,8 @@
 
 The first line says what the file is. Each further line has a `kind`: `profile`, with what the user decided about a
 profile (lines from memories are built again); `shared_memory`, with what is shared in a project; `memory`,
-whatever its status, with its id, times, claim and evidence; and of the conversation record `turn` (those that are due
-come again behind all others, so that no worker learns them before what was ordered since is there), `message` and
+whatever its status, with its id, times, claim and evidence; and of the conversation record `turn`, `due` (a turn that is
+to be learnt: behind all turns, so that no worker learns it before what was ordered since is there), `message` and
 `raw_words`. Vectors and summaries are made again by the system that imports. Lines of other kinds, and of shared
 memories, are counted and not read.
 """
@@ -53,6 +53,10 @@ _Line = TypeVar("_Line", bound=msgspec.Struct)
 
 class ExportedTurn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="turn"):
     copy: TurnCopy
+
+
+class ExportedDue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="due"):
+    turn_id: str
 
 
 class ExportedMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="message"):
@@ -122,9 +126,14 @@ class _AnyLine(msgspec.Struct, frozen=True):
     kind: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 
 
-_SingleLine: TypeAlias = OwnProfile | ExportedTurn | ExportedMessage | _AnyLine
-_RecordLine: TypeAlias = ExportedTurn | ExportedMessage | ExportedRawWords
-_SINGLE: Mapping[str, type[_SingleLine]] = {"profile": OwnProfile, "turn": ExportedTurn, "message": ExportedMessage}
+_SingleLine: TypeAlias = OwnProfile | ExportedTurn | ExportedDue | ExportedMessage | _AnyLine
+_RecordLine: TypeAlias = ExportedTurn | ExportedDue | ExportedMessage | ExportedRawWords
+_SINGLE: Mapping[str, type[_SingleLine]] = {
+    "profile": OwnProfile,
+    "turn": ExportedTurn,
+    "due": ExportedDue,
+    "message": ExportedMessage,
+}
 
 
 @dataclass(slots=True)
@@ -182,16 +191,14 @@ class MemoryTransfers(Service):
                 yield msgspec.json.encode(line) + b"\n"
 
     async def _recorded(self, user_id: str, project_id: str) -> AsyncIterator[_RecordLine]:
-        due = set[str]()
+        due: list[str] = []
         async for copy in self._record.turns(user_id):
             if project_id in ("", copy.turn.scope.project_id):
                 if is_due := copy.learning is Learning.DUE:
-                    due.add(copy.turn.id)
+                    due.append(copy.turn.id)
                 yield ExportedTurn(replace(copy, is_held=is_due))
-        if due:  # again, now that what was ordered after them is there
-            async for copy in self._record.turns(user_id):
-                if copy.turn.id in due and copy.learning is not Learning.NEVER:
-                    yield ExportedTurn(replace(copy, learning=Learning.DUE))
+        for turn_id in due:
+            yield ExportedDue(turn_id)
         async for message in self._record.messages(user_id):
             if project_id in ("", message.project_id):
                 yield ExportedMessage(message)
@@ -235,13 +242,17 @@ class MemoryTransfers(Service):
         return counts
 
     async def _store_one(
-        self, user_id: str, part: OwnProfile | ExportedTurn | ExportedMessage, counts: Imported
+        self, user_id: str, part: OwnProfile | ExportedTurn | ExportedDue | ExportedMessage, counts: Imported
     ) -> None:
         match part:
             case OwnProfile():
                 counts.profiles += await self._profiles.take_over(user_id, part)
             case ExportedTurn(copy):
                 counts.turns += await self._record.add_turns(user_id, [checked_turn(copy)])
+            case ExportedDue(turn_id):
+                if not is_valid_id(turn_id):
+                    raise BadInput("the id of a turn has 1-256 bytes of UTF-8 without control characters")
+                await self._record.release(user_id, [turn_id])
             case ExportedMessage(message):
                 counts.messages += await self._record.add_messages(user_id, [checked_message(message, user_id)])
 

@@ -226,16 +226,17 @@ async def test_an_order_is_one_in_a_copy_too_whose_words_are_to_be_read_again(lo
         await log.acknowledge(lease)
 
 
-async def test_a_held_copy_is_learnt_once_it_comes_again_without_that(log: TurnLog) -> None:
+async def test_a_held_copy_is_learnt_once_it_is_released(log: TurnLog) -> None:
     held = TurnCopy(a_turn("t1", status=TurnStatus.CLOSED), Learning.DUE, is_held=True)
     assert [await log.copies.add_turns("ann", [held]) for _ in range(2)] == [1, 0]
     (here,) = await copied(log)
     assert (here.learning, await lease_at(log, START + 100)) == (Learning.DUE, None)
-    for user, learning in (("bob", Learning.DUE), ("ann", Learning.NEVER)):
-        await log.copies.add_turns(user, [replace(here, learning=learning)])
     assert await log.copies.add_turns("ann", [replace(held, is_held=False)]) == 0
-    assert sorted(await windows(log)) == sorted([[copied_turn_id("bob", here.turn.id)], [here.turn.id]])
-    await log.copies.add_turns("ann", [here])
+    await log.copies.release("bob", ["t1"])
+    assert await lease_at(log, START + 100) is None
+    await log.copies.release("ann", ["t1"])
+    assert await windows(log) == [[here.turn.id]]
+    await log.copies.release("ann", ["t1", here.turn.id])
     assert await lease_at(log, START + 100) is None
 
 

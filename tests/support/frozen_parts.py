@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
+
+from memory.adapters.in_memory import InMemoryStore
 
 
 class Frozen:
@@ -45,3 +48,25 @@ class Frozen:
             return result
 
         return late
+
+
+class OnTheWire:
+    """A store whose first write, of a process that dies of `error` while it sends, arrives after the next one."""
+
+    def __init__(self, store: InMemoryStore, error: BaseException) -> None:
+        self._store = store
+        self._error: BaseException | None = error
+        self._sent: list[Callable[[], Awaitable[None]]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def apply(self, *arguments: Any, **options: Any) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            options.pop("before_each")()
+            self._sent.append(partial(self._store.apply, *arguments))
+            raise error
+        await self._store.apply(*arguments, **options)
+        while self._sent:
+            await self._sent.pop()()

@@ -51,6 +51,12 @@ class SqlRecordCopies(DatedOnDatabase):
         now = self._clock()
         return sum(_add_turn(connection, copy, user_id, now) for copy in copies)
 
+    @writes
+    def release(self, connection: Connection, user_id: str, turn_ids: Collection[str]) -> None:
+        ids = listed([*turn_ids, *(copied_turn_id(user_id, turn_id) for turn_id in turn_ids)])
+        for seq, session_id in SQL.release(connection, user_id=user_id, turn_ids=ids).fetchall():
+            make_ready(connection, seq, user_id, session_id, self._clock())
+
     own_turns = reading(own_turns)
 
     @writes
@@ -71,8 +77,6 @@ def _add_turn(connection: Connection, copy: TurnCopy, user_id: str, now: float) 
     recorded = (known_exchanges.was_recorded(connection, replace(turn, id=one)) for one in ids)
     is_due = copy.learning is Learning.DUE and turn.status in TAUGHT
     if own_turns(connection, user_id, ids) or any(recorded):
-        if is_due and not copy.is_held:
-            _release(connection, user_id, ids, now)
         return False
     due = "held" if copy.is_held else "ready"
     stage = due if is_due else "learnt" if copy.learning is Learning.LEARNT else "nothing"
@@ -82,11 +86,6 @@ def _add_turn(connection: Connection, copy: TurnCopy, user_id: str, now: float) 
     if not copy.in_summaries:
         SQL.insert_left_out(connection, id=turn.id, user_id=turn.scope.user_id, session_id=turn.scope.session_id)
     return True
-
-
-def _release(connection: Connection, user_id: str, turn_ids: Sequence[str], now: float) -> None:
-    for seq, session_id in SQL.release(connection, user_id=user_id, turn_ids=listed(turn_ids)).fetchall():
-        make_ready(connection, seq, user_id, session_id, now)
 
 
 def _placed(connection: Connection, message: RecordedMessage, user_id: str) -> RecordedMessage | None:

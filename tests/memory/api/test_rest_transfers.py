@@ -25,8 +25,6 @@ HEADER = b'{"kind":"memproxy-export","user_id":"ann"}\n'
 
 NO_RECORD: dict[str, Any] = {"turns": 0, "messages": 0, "raw_words": 0, "unread": {}}
 KINDS = ["memproxy-export", "profile", "memory", "memory", "memory"]
-DUE_AGAIN = ["turn"]  # behind all turns, of which it is the one that is not learnt yet
-
 
 async def test_what_is_exported_is_imported_elsewhere(api: httpx.AsyncClient, tmp_path: Path) -> None:
     ids = [await add_one(api, f"number {n}", created_at=1_000 + n) for n in range(3)]
@@ -70,6 +68,7 @@ async def test_an_import_may_be_larger_than_other_bodies(api: httpx.AsyncClient,
         (HEADER, {}, 415, "application/x-ndjson"),
         (b"", LINES, 400, "empty"),
         (HEADER + b"{}\n", LINES, 400, "line 2"),
+        (HEADER + b'{"kind":"due","turn_id":"a\\u0000"}\n', LINES, 400, "line 2: the id"),
         (HEADER + b"x" * (LINE_BYTES_MAX + 1), LINES, 413, "line 2"),
     ],
 )
@@ -94,7 +93,7 @@ async def test_the_conversation_record_goes_along_and_stays_deleted_where_it_was
     said = [{"role": "user", "content": "I sail on Sundays"}]
     waiting = await api.post("/v1/memory/turns", json={"session_id": "s2", "at": 2_000, "messages": said})
     exported = (await api.get("/v1/memory/export")).content
-    assert await kinds_of(api) == [*KINDS[:4], "turn", "turn", *DUE_AGAIN, "message", "raw_words"]
+    assert await kinds_of(api) == [*KINDS[:4], "turn", "turn", "due", "message", "raw_words"]
     plain = (await api.get("/v1/memory/export", params={"record": "false"})).content
     assert plain == b"".join(exported.splitlines(keepends=True)[:4])
     (tmp_path / "elsewhere").mkdir()
@@ -116,7 +115,7 @@ async def test_the_conversation_record_goes_along_and_stays_deleted_where_it_was
         assert (await bob.delete(f"/v1/memory/turns/{turn_id}")).is_success
         again = await imported(bob, exported)
         assert (again["turns"], again["raw_words"]) == (0, 0)
-        assert await kinds_of(bob) == [*KINDS[:4], "turn", *DUE_AGAIN, "message"]
+        assert await kinds_of(bob) == [*KINDS[:4], "turn", "due", "message"]
     async with api_of(parts, headers=BOB) as thief:  # in one system, nobody takes another's turn
         lines = exported.splitlines(keepends=True)
         assert (await imported(thief, lines[0] + lines[4]))["turns"] == 1

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from frozen_parts import Frozen
+from frozen_parts import Frozen, OnTheWire
 from learning_parts import Bench, Faults, Killed
 from plain_reader import PlainReader
 from suspensions import EVERY, LOCK_LOST, WRITTEN_TO, BrokenOff, awaits_of, crash_points
@@ -82,6 +82,20 @@ async def test_a_worker_that_was_frozen_leaves_what_everybody_said(
         assert part.has_arrived is (frozen_in == "sending")
         assert await outcome(bench, other) == [meanwhile or "I live in Rome."]
         assert len(await bench.memories()) == (3 if meanwhile else 2)
+
+
+async def test_a_row_of_a_killed_worker_that_arrives_late_does_not_stand_twice(bench: Bench) -> None:
+    through = replace(bench, store=cast(Any, OnTheWire(bench.store, Killed())))
+    async with bench.deployment.start() as killed:
+        await bench.tell(killed, "My harp is red.", session="s1")
+        with pytest.raises(Killed):
+            await through.worker(killed).work_off()
+        await bench.tell(killed, "My harp is red.", session="s2")
+        await killed.log.make_due_now("ann")  # urgent, so it is learnt before what was begun
+    async with bench.later(FROZEN_SECONDS) as survivor:
+        await through.worker(survivor).work_off()
+    (memory,) = await bench.memories()
+    assert {one.turn_id for one in memory.evidence} == {"turn-1", "turn-2"}
 
 
 @pytest.mark.parametrize("every", EVERY)

@@ -26,7 +26,7 @@ from turn_logs import Process, sqlite_deployment
 from memory.errors import Unavailable, Unusable
 from memory.learn import neighbours, plan_writer, trigger_scanner, window, window_reading, worker
 from memory.learn.worker import WorkerSettings
-from memory.model import Act, CarriedNote, Claim, RecallStatus, Receipt, Role, Turn
+from memory.model import Act, CarriedNote, Change, ChangeKind, Claim, RecallStatus, Receipt, Role, Turn
 from memory.model.wordings import WORDINGS
 from memory.ports import LearnDue, PairVerdict, StatementPair
 
@@ -52,7 +52,8 @@ OF_TWO_LINES = "Noted.\nThank you."  # kept as one passage; "that's right" confi
 HALF_DONE = "My boat is called Nereid. I take the bus to work."
 OVERTAKEN, UNTOUCHED = "My tent is orange.", "My guitar is red."
 OF_HER_SISTER = "Please forget the guitar of my sister."  # no memory, but a turn with its words, for no summary then
-USERS = ("ann", "bob", "carl", "dora", "eve", "frank", "gina", "hugo", "iris", "jack", "kim", "lena", "mona")
+USERS = ("ann", "bob", "carl", "dora", "eve", "frank", "gina", "hugo", "iris", "jack", "kim", "lena", "mona", "nora")
+TWICE = "My harp is green."
 IN_BOTH, PRIVATE = "My loft is dry.", "Do not store this conversation."
 FORGET_ALL = "Forget everything you know about me."
 SETTINGS = WorkerSettings(
@@ -126,6 +127,9 @@ async def prepare(bench: Bench) -> None:
         await _broken_off(bench, process, Faults(name="save_plan", number=2, error=Killed(), is_after=True))
         await bench.tell(process, OVERTAKEN, user="hugo")
         await _broken_off(bench, process, Faults(name="apply", error=Killed()))
+        await bench.tell(process, TWICE, user="nora")
+        await _broken_off(bench, process, Faults(name="apply", error=Killed(), is_after=True))
+        await _stored_by_another_window_too(bench, process, TWICE)
         async with process.ledger.write("hugo"):
             bench.deployment.clock.now += LATER_SECONDS
         await bench.tell(process, BUDGET, user="bob")
@@ -159,6 +163,15 @@ async def _known_as_a_request(process: Process, said: str) -> None:
     """As when it was learnt before the windows that wait."""
     statement = "UPDATE turns SET is_order = 1 WHERE instr(CAST(messages AS TEXT), ?)"
     await process.log._database.write(lambda connection: connection.raw.execute(statement, (said,)))
+
+
+async def _stored_by_another_window_too(bench: Bench, process: Process, said: str) -> None:
+    """Which looked for it before the store had what the killed worker sent."""
+    (row,) = await bench.memories("nora")
+    async with process.ledger.write("nora") as held:
+        held.touch(["elsewhere"])
+        vectors = await bench.embedder.embed([said], is_urgent=False)
+        await bench.store.apply("nora", [Change(ChangeKind.CREATE, replace(row, id="elsewhere"))], vectors)
 
 
 async def _broken_off(bench: Bench, process: Process, faults: Faults) -> None:
@@ -277,6 +290,7 @@ async def test_the_quiet_run_is_what_it_is_meant_to_be(tmp_path: Path) -> None:
             (NEW_HOME, "active"),
             (NEW_LOCKER, "active"),
             (OVERTAKEN, "active"),
+            (TWICE, "active"),
             (UNTOUCHED, "active"),
         ]
     )
