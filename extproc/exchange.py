@@ -34,6 +34,7 @@ from memory.model import (
 )
 from memory.model.zones import Zones
 from memory.recall.notes.past_notes import note_keys
+from memory.typed import from_json
 
 MARK_BYTES_MAX = 4 << 10  # of an opened turn: Envoy sends it again with every chunk of the reply
 TURN_IDS: Final = uuid.UUID("5a4f2c0e-6a53-4d0b-9a7e-0d7c3c1f8b52")  # the namespace of ids of turns
@@ -144,7 +145,7 @@ class OpenedTurn:
 def opened_turn(mark: object) -> OpenedTurn | None:
     """The turn of a mark; None for anything else."""
     try:
-        return msgspec.json.decode(mark, type=OpenedTurn) if isinstance(mark, str) else None
+        return from_json(mark, OpenedTurn) if isinstance(mark, str) else None
     except (msgspec.DecodeError, BadInput):
         return None
 

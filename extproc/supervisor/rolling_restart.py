@@ -23,6 +23,7 @@ from extproc.supervisor.locks_and_ports import CannotStart, owner_of
 from extproc.supervisor.processes import ChildProcess
 from memory.errors import Unavailable
 from memory.runtime.release import RUNNING, Release
+from memory.typed import from_json
 
 RESTART_SIGNAL = signal.SIGUSR1  # not SIGHUP: a terminal that is closed ends `up`
 STATE_FILE = "restart.json"
@@ -170,6 +171,6 @@ def _ready_state(data_dir: Path) -> RestartState:
 def restart_state(data_dir: Path) -> RestartState | None:
     """What the `up` of this directory has written; None if none is ready."""
     try:
-        return msgspec.json.decode((data_dir / STATE_FILE).read_bytes(), type=RestartState)
+        return from_json((data_dir / STATE_FILE).read_bytes(), RestartState)
     except (OSError, msgspec.MsgspecError):
         return None

@@ -17,6 +17,7 @@ from memory.adapters import pages
 from memory.errors import BadInput, Unavailable
 from memory.model.evaluation_reports import EvaluationReport, ReportHead
 from memory.ports import Page
+from memory.typed import from_json
 
 SUFFIX = ".json"
 FILE_BYTES_MAX = 4 << 20  # a report has some KB; what is larger is none of ours
@@ -74,7 +75,7 @@ def _read(path: Path) -> EvaluationReport | None:
     try:
         if path.stat().st_size > FILE_BYTES_MAX:
             return None
-        report = msgspec.json.decode(path.read_bytes(), type=EvaluationReport)
+        report = from_json(path.read_bytes(), EvaluationReport)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
     is_whole = all(len(row) == len(table.columns) for table in report.tables for row in table.rows)

@@ -33,6 +33,7 @@ from memory.model import (
     statement_key,
 )
 from memory.model.raw_words import embedded_text
+from memory.typed import from_json
 
 CONTENT_BYTES_MAX = 4 * CONTENT_CHARACTERS_MAX  # UTF-8 takes up to four bytes per character, and Milvus counts bytes
 JSON_BYTES_MAX = 60_000  # of evidence, and of metadata: Milvus limits a text to 65,535
@@ -131,7 +132,7 @@ def memory_of(row: Mapping[str, Any]) -> Memory:
 def _decoded(text: str) -> list[Any]:
     """A list in JSON, without large numbers. Surrogates, which few rows hold, are read by the slower library alone."""
     try:
-        return msgspec.json.decode(text, type=list)
+        return from_json(text, list)
     except msgspec.DecodeError:
         found: list[Any] = json.loads(text)
         return found

@@ -20,6 +20,7 @@ from memory.chat.envelopes import Envelopes, of_speaker
 from memory.chat.json_spans import NotJson, well_formed
 from memory.errors import BadInput
 from memory.model import Message
+from memory.typed import from_json
 
 BODY_BYTES_MAX = 1 << 20  # 200 memories of ordinary length, or a long history; more takes several calls
 HISTORY_MESSAGES_MAX = 1_000
@@ -89,7 +90,7 @@ class MessagesSchema(OpenAPISchemaPlugin):
 def decoded(body: bytes, shape: type[_Body]) -> _Body:
     """The parsed body. Raises `BadInput` that says where it differs from the type."""
     try:
-        return msgspec.json.decode(body, type=shape)
+        return from_json(body, shape)
     except msgspec.ValidationError as error:
         unknown = _UNKNOWN_FIELD.search(str(error))
         raise BadInput(unknown_name(unknown[1], _fields_of(shape)) if unknown else str(error)) from None

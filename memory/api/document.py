@@ -19,6 +19,7 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 
 from memory.api.page_files import HEADERS
+from memory.typed import from_json
 
 PATHS = ("/openapi.json", "/v1/memory/openapi.json")  # the second also through the proxy
 PAGES = {"/docs": "v1/memory/ui/docs.css", "/v1/memory/docs": "ui/docs.css"}  # with their style sheets
@@ -115,7 +116,7 @@ async def show_document(request: Request[Any, Any, Any]) -> Response[bytes]:
 
 @cache
 def _page(app: Litestar, style: str) -> bytes:
-    return document_page(msgspec.json.decode(encoded_document(app)), style=style)
+    return document_page(from_json(encoded_document(app), dict[str, Any]), style=style)
 
 
 @get(list(PAGES), include_in_schema=False)

@@ -47,6 +47,7 @@ from memory.model.memories import API_SOURCE, MemoryVisibility, facts_together
 from memory.runtime.metrics import Metrics
 from memory.service.library import Library
 from memory.service.requests import ListedContent, NewMemory
+from memory.typed import converted
 
 if TYPE_CHECKING:
     from starlette.requests import Request  # which the SDK brings
@@ -302,7 +303,7 @@ class MemoryMcp:
             caller = self._callers.identify(request.scope["headers"], request.query_params.get("user_id"), access)
             # models give "5" or 5.0 for 5, and null for what they leave out
             named = {name: value for name, value in arguments.items() if value is not None}
-            given = msgspec.convert(named, tool.arguments, strict=False)
+            given = converted(named, tool.arguments, strict=False)
             found = await tool.call(self._library, caller, given)
         except (msgspec.ValidationError, BadInput) as error:
             return _refusal(str(error))

@@ -13,6 +13,7 @@ from memory.cli.customer_columns import ColumnOptions
 from memory.cli.memory_rows import MemoryRow, RowProblems
 from memory.errors import BadInput
 from memory.service.requests import NewMemory
+from memory.typed import from_json
 
 ROWS_MAX = 200_000  # all are checked before any is stored; a larger file can be split
 
@@ -45,9 +46,7 @@ def json_rows(lines: Iterable[str], needed: Iterable[str], problems: RowProblems
         if not line.strip():
             continue
         try:
-            row = msgspec.json.decode(
-                line, type=dict[str, str | int | float | bool | list[object] | dict[str, object] | None]
-            )
+            row = from_json(line, dict[str, str | int | float | bool | list[object] | dict[str, object] | None])
         except msgspec.DecodeError as error:
             problems.found.append(f"line {number}: this is not a JSON object: {error}")
             continue

@@ -11,6 +11,7 @@ from memory.api.times import time_of
 from memory.cli.memory_rows import MemoryRow, RowProblems
 from memory.errors import BadInput
 from memory.service.requests import NewMemory
+from memory.typed import converted, from_json
 
 NO_PROJECT = "default"  # the router's older releases wrote it where there was none; its metadata tell
 
@@ -34,7 +35,7 @@ def mem0_rows(content: bytes, problems: RowProblems, *, user_id: str = "") -> It
     for number, entry in enumerate(_entries(content), start=1):
         where = f"entry {number}"
         try:
-            given = msgspec.convert(entry, Mem0Memory)
+            given = converted(entry, Mem0Memory)
             owner = given.user_id or user_id
             if not owner:
                 raise BadInput("it names no user: give --user")
@@ -56,7 +57,7 @@ def mem0_rows(content: bytes, problems: RowProblems, *, user_id: str = "") -> It
 def _entries(content: bytes) -> list[Any]:
     """Of `{"results": […]}`, or of the list alone as older releases gave it."""
     try:
-        decoded = msgspec.json.decode(content)
+        decoded = from_json(content, Any)
     except msgspec.DecodeError as error:
         raise BadInput(f"this is not JSON: {error}") from None
     entries = decoded.get("results") if isinstance(decoded, dict) else decoded
@@ -95,6 +96,6 @@ def router_memory_rows(rows: Iterable[Mapping[str, Any]], problems: RowProblems)
 
 def _metadata_of(text: str) -> dict[str, Any]:
     try:
-        return msgspec.json.decode(text or "{}", type=dict[str, Any])
+        return from_json(text or "{}", dict[str, Any])
     except msgspec.DecodeError:
         return {}

@@ -19,6 +19,7 @@ from typer import Option
 
 from memory.cli.options import ConfigOption
 from memory.errors import MemproxyError, Unavailable
+from memory.typed import from_json
 
 if TYPE_CHECKING:
     import httpx
@@ -58,7 +59,7 @@ def _serve(api: httpx.Client, line: bytes, write: Callable[[bytes], None]) -> No
     from httpx import HTTPError
 
     try:
-        message = msgspec.json.decode(line)
+        message = from_json(line, Any)
     except (msgspec.DecodeError, RecursionError) as error:
         write(_error(None, UNREADABLE, f"this line is not JSON that can be read: {error}"))
         return
@@ -79,10 +80,10 @@ def _answer(response: httpx.Response, message: dict[str, Any]) -> bytes:
     from memory.cli.api_client import answer_of
 
     try:
-        content = msgspec.json.decode(response.content) if response.content else None
+        content = from_json(response.content, dict[str, Any]) if response.content else None
     except (msgspec.DecodeError, RecursionError):
         content = None
-    if isinstance(content, dict) and "jsonrpc" in content:
+    if content is not None and "jsonrpc" in content:
         return msgspec.json.encode(content if content.get("id") is not None else content | {"id": message.get("id")})
     answer_of(response)
     raise Unavailable("the REST API", f"what answers there is not it (HTTP {response.status_code})")

@@ -15,6 +15,7 @@ from memory.cli.options import JsonOption
 from memory.cli.output import print_json
 from memory.errors import BadInput
 from memory.settings import ServiceTokenSettings
+from memory.typed import converted
 
 TOKEN_BYTES = 32
 
@@ -52,7 +53,7 @@ def token(
         **whose,
     }
     try:
-        msgspec.convert(entry, ServiceTokenSettings)
+        converted(entry, ServiceTokenSettings)
     except msgspec.ValidationError as error:
         raise BadInput(f"a name has 1 to 40 lower-case letters, digits, - or _: {error}") from None
     if as_json:

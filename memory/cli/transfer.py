@@ -23,6 +23,7 @@ from memory.cli.options import ApiOptions
 from memory.cli.output import print_json, print_result, progress_bar
 from memory.errors import BadInput, MemproxyError, Unavailable
 from memory.settings.loader import from_process
+from memory.typed import from_json
 
 if TYPE_CHECKING:
     from memory.cli.memory_rows import MemoryRow, RowProblems
@@ -247,7 +248,7 @@ def _checked(line: bytes, number: int, name: str) -> bytes:
     if not line.strip():
         return b"\n"
     try:
-        msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+        from_json(line, dict[str, msgspec.Raw])
     except msgspec.DecodeError as error:
         raise BadInput(f"line {number} of {name} is not a JSON object: {error}") from None
     if len(line) > LINE_BYTES_MAX:

@@ -18,6 +18,7 @@ import msgspec
 from memory.errors import BadInput
 from memory.evaluation.records import MessageRecord, file_bytes, read_records, seconds
 from memory.model import Memory, MemoryStatus, Message
+from memory.typed import converted, from_json
 
 USER = "evaluation"
 TURN_SECONDS = 30.0  # between two turns of a session, whose times are not in the data
@@ -107,7 +108,7 @@ def read_recall(path: Path) -> list[RecallCase]:
 def read_talks(path: Path) -> list[Talk]:
     """LoCoMo's own JSON: a list of `{"sample_id", "conversation", "qa"}`. Raises `BadInput`."""
     try:
-        samples = msgspec.json.decode(file_bytes(path), type=list[_TalkRecord])
+        samples = from_json(file_bytes(path), list[_TalkRecord])
     except ValueError as error:
         raise BadInput(f"{path.name}: not LoCoMo's JSON: {error}") from error
     talks = []
@@ -173,7 +174,7 @@ def _talk(sample: _TalkRecord) -> Talk:
 
 def _turns(conversation: Mapping[str, Any], key: str) -> list[_TurnRecord]:
     try:
-        return msgspec.convert(conversation[key], list[_TurnRecord])
+        return converted(conversation[key], list[_TurnRecord])
     except msgspec.ValidationError as error:
         raise ValueError(f"{error}, in `conversation.{key}`") from error
 

@@ -28,6 +28,7 @@ from memory.evaluation.score import by_group, mean, share
 from memory.model import Memory, MemoryStatus, RequestOptions
 from memory.ports import Tokens
 from memory.recall.notes.injection import note_line, sentence_line
+from memory.typed import from_json
 
 FOUND_WITHIN = RequestOptions(token_budget=800, retrieval_limit=200)  # a search that returns as much as a note may hold
 ANSWER_WORDS_MAX = 6  # longer answers are worded freely, so that matching words says little
@@ -87,7 +88,7 @@ def read_history(path: Path, *, limit: int | None = None, types: Collection[str]
     histories = []
     for line, element in _elements(path):
         try:
-            record = msgspec.json.decode(element, type=_QuestionRecord)
+            record = from_json(element, _QuestionRecord)
             is_answered = not record["question_id"].endswith(ABSTENTION)
             if is_answered and record["question_type"] not in NOT_OF_THE_USER:
                 histories.append(_history(record))
@@ -107,7 +108,7 @@ def _elements(path: Path) -> Iterator[tuple[int, bytes]]:
     """Each element of the list in the file, with the line on which it begins."""
     content = file_bytes(path)
     try:
-        elements = msgspec.json.decode(content, type=list[msgspec.Raw])
+        elements = from_json(content, list[msgspec.Raw])
     except ValueError as error:
         raise BadInput(f"{path.name}{_place_of_fault(content)}: not LongMemEval's JSON: {error}") from error
     line, place = 1, 0

@@ -11,9 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NotRequired, TypeAlias, TypedDict, TypeVar
 
-import msgspec
-
 from memory.errors import BadInput
+from memory.typed import from_json
 
 GZIP_MAGIC = b"\x1f\x8b"
 
@@ -62,7 +61,7 @@ def read_records(path: Path, shape: type[_Shape], build: Callable[[_Shape], _Bui
     for number, line in enumerate(file_bytes(path).splitlines(), start=1):
         if line.strip():
             try:
-                built.append(build(msgspec.json.decode(line, type=shape)))
+                built.append(build(from_json(line, shape)))
             except ValueError as error:  # including msgspec's errors
                 raise BadInput(f"{path.name}, line {number}: not a record of {kind}: {error}") from error
     if not built:

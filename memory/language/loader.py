@@ -13,6 +13,8 @@ from typing import Annotated, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
+from memory.typed import from_toml
+
 Language = Literal["en", "de", "es", "zh", "fr", "it", "pt", "nl", "pl", "ru", "ja", "ko", "ar"]
 
 LANGUAGES: tuple[Language, ...] = get_args(Language)
@@ -153,7 +155,7 @@ def pleasantries(language: str) -> Pleasantries:
 def parsed(name: str, text: str, shape: type[Shape]) -> Shape:
     """The content of the file `name`. Raises `MalformedLanguage`."""
     try:
-        return msgspec.toml.decode(text, type=shape)
+        return from_toml(text, shape)
     except msgspec.DecodeError as error:
         raise MalformedLanguage(f"{name}: {error}") from error
 

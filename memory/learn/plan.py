@@ -18,6 +18,7 @@ import msgspec
 from memory.errors import BadInput, MemproxyError
 from memory.learn.plan_inputs import PlanInputs
 from memory.model import Change, Claim, Memory
+from memory.typed import converted
 
 VERSION = 5
 READING_VERSION = 1
@@ -56,7 +57,7 @@ def decode(plan: bytes) -> Plan:
         stored = json.loads(plan)
         if stored["version"] != VERSION:
             raise UnreadablePlan(f"the stored plan has version {stored['version']!r:.20}, we read {VERSION}")
-        return msgspec.convert({**stored, "inputs": stored["basis"]}, Plan)
+        return converted({**stored, "inputs": stored["basis"]}, Plan)
     except (ValueError, KeyError, TypeError, BadInput, msgspec.ValidationError) as error:
         raise UnreadablePlan("the stored plan is not one of ours") from error
 
@@ -70,7 +71,7 @@ def decode_claims(stored: bytes | None) -> list[Claim] | None:
     try:
         read = json.loads(stored or b"null")
         is_ours = read is not None and (read["stage"], read["version"]) == (STAGE, READING_VERSION)
-        return msgspec.convert(read["claims"], list[Claim]) if is_ours else None
+        return converted(read["claims"], list[Claim]) if is_ours else None
     except (ValueError, KeyError, TypeError, BadInput, msgspec.ValidationError):
         return None
 

@@ -80,8 +80,8 @@ class Learning(StrEnum):
 class TurnCopy:
     """`in_summaries`: False of a turn that says what was forgotten or withheld, or asks for that.
 
-    `is_order`: it asks for that, and whoever learns other turns applies it. `is_held`: if due, not before it is released,
-    behind the orders of all turns.
+    `is_order`: it asks for that, and whoever learns other turns applies it. `is_held`: if due, not before it is
+    released, behind the orders of all turns.
     """
 
     turn: Turn

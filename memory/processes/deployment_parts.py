@@ -18,6 +18,7 @@ from memory.errors import Unavailable
 from memory.ports.operators import NOT_SEEN, PartHealth
 from memory.processes.kept_state import RunningPart, introduced
 from memory.settings import Settings
+from memory.typed import from_json
 
 LOOK_SECONDS_MAX = 2.0
 OK, SERVER_ERROR = 200, 500
@@ -117,7 +118,7 @@ def served_health(filters: PartHealth, healthy: int | None) -> PartHealth:
 def healthy_filters(clusters: bytes | None) -> int | None:
     """How many filters pass Envoy's health checks; None if `/clusters?format=json` does not say."""
     try:
-        found = msgspec.json.decode(clusters or b"", type=_Clusters).cluster_statuses
+        found = from_json(clusters or b"", _Clusters).cluster_statuses
     except msgspec.MsgspecError:
         return None
     of_filters = [one.host_statuses for one in found if one.name == FILTER_CLUSTER]

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
-
-import msgspec
 
 from memory.adapters.http_probe import fetched_key_set
 from memory.errors import Unavailable
 from memory.processes.findings import Finding, Level
 from memory.settings import Settings
 from memory.settings.checks import is_loopback, key_set_problem
+from memory.typed import from_json
 
 NAME = "identity"
 FETCH_SECONDS_MAX = 5.0  # as in envoy.yaml
@@ -59,7 +59,7 @@ async def _jwt_finding(settings: Settings, programs: str) -> Finding:
     problem = key_set_problem(keys)
     if problem:
         return Finding(NAME, Level.FAIL, f"{says}: {problem}", f"correct it; until then {_consequence(settings)}")
-    says = f"{says}; {len(msgspec.json.decode(keys)['keys'])} keys"
+    says = f"{says}; {len(from_json(keys, dict[str, Any])['keys'])} keys"
     if not jwt.audiences:
         advice = "set jwt.audiences: now a token that this issuer made for any other service is accepted"
         return Finding(NAME, Level.WARN, says, advice)

@@ -26,6 +26,7 @@ from memory.runtime.release import RUNNING, Release
 from memory.runtime.tracing import Telemetry
 from memory.sessions.summaries.summarizer import KeptSummaries
 from memory.settings import Settings
+from memory.typed import from_json
 
 TOOL = "tool"  # a command of the operator, not a part
 
@@ -103,6 +104,6 @@ def introduced(texts: Sequence[str]) -> list[RunningPart | None]:
 
 def _read(text: str) -> RunningPart | None:
     try:
-        return msgspec.json.decode(text, type=RunningPart)
+        return from_json(text, RunningPart)
     except msgspec.MsgspecError:
         return None

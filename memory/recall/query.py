@@ -23,6 +23,7 @@ import msgspec
 from memory.language.small_talk import is_pleasantry
 from memory.model import Conversation, Message, Query, Role
 from memory.recall.ranking.lexical import STOP_CHARACTERS, UNSPACED, terms
+from memory.typed import from_json
 
 # The embedding model reads 256 tokens; of a longer message we keep the beginning and the end.
 QUERY_CHARACTERS_MAX = 900
@@ -181,7 +182,7 @@ def read_rewrite(answer: str, conversation: Conversation, *, hyde: bool) -> Rewr
     text = _THOUGHTS.sub("", answer)
     begin, end = text.find("{"), text.rfind("}")
     try:
-        proposed = msgspec.json.decode(text[max(begin, 0) : end + 1], type=_Answer)
+        proposed = from_json(text[max(begin, 0) : end + 1], _Answer)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return None
     query, hypothesis = _line(proposed.query), _line(proposed.memory) if hyde else ""

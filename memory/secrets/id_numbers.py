@@ -19,6 +19,7 @@ from stdnum import iban, luhn
 from memory.secrets.plain_text import PlainText
 from memory.secrets.secret_classes import SecretClass, Span
 from memory.secrets.vocabulary import LabelMatches
+from memory.typed import from_toml
 
 GROUPS_MAX = 10  # groups of characters that one number is written in; an IBAN of 34 characters has nine
 SHAPES_KNOWN_MAX = 4_096
@@ -153,7 +154,7 @@ def forms() -> dict[str, tuple[Form, ...]]:
     """Forms by their pattern."""
     text = (resources.files("memory.secrets") / "id_numbers.toml").read_bytes()
     known: dict[str, tuple[Form, ...]] = {}
-    for kind in msgspec.toml.decode(text, type=_NumberFile).number:
+    for kind in from_toml(text, _NumberFile).number:
         is_valid = _check(kind.check)
         for needs_label, written in ((False, kind.unmistakable), (True, kind.labelled)):
             for form in written:

@@ -19,6 +19,7 @@ import msgspec
 
 from memory.secrets.plain_text import PlainText
 from memory.secrets.secret_classes import SecretClass
+from memory.typed import from_toml
 
 LANGUAGES = ("en", "de", "es", "zh", "fr", "it", "pt", "nl", "pl", "ru", "ja", "ko", "ar")
 LABELS_KNOWN_MAX = 4_096  # as they are written
@@ -274,7 +275,7 @@ def _guards(language: Language) -> list[str]:
 @cache
 def languages() -> tuple[Language, ...]:
     folder = resources.files("memory.secrets") / "labels"
-    return tuple(msgspec.toml.decode((folder / f"{name}.toml").read_bytes(), type=Language) for name in LANGUAGES)
+    return tuple(from_toml((folder / f"{name}.toml").read_bytes(), Language) for name in LANGUAGES)
 
 
 @cache

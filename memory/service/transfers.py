@@ -2,8 +2,8 @@
 
 The first line says what the file is. Each further line has a `kind`: `profile`, with what the user decided about a
 profile (lines from memories are built again); `shared_memory`, with what is shared in a project; `memory`,
-whatever its status, with its id, times, claim and evidence; and of the conversation record `turn`, `due` (a turn that is
-to be learnt: behind all turns, so that no worker learns it before what was ordered since is there), `message` and
+whatever its status, with its id, times, claim and evidence; and of the conversation record `turn`, `due` (a turn that
+is to be learnt: behind all turns, so that no worker learns it before what was ordered since is there), `message` and
 `raw_words`. Vectors and summaries are made again by the system that imports. Lines of other kinds, and of shared
 memories, are counted and not read.
 """
@@ -43,6 +43,7 @@ from memory.service.requests import checked_metadata
 from memory.service.service_parts import Service, ServiceParts
 from memory.service.shared_projects import SharedProjects
 from memory.service.user_writes import EraseEpoch, OptedOut
+from memory.typed import from_json
 
 PAGE = 200  # memories embedded and written at a time
 UNREAD_KINDS_MAX = 20  # of a later release; a file with more of them is something else
@@ -342,7 +343,7 @@ class _Batches:
 
 def _read(line: bytes, kind: type[_Line], number: int) -> _Line:
     try:
-        return msgspec.json.decode(line, type=kind)
+        return from_json(line, kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadInput(f"line {number} is not one of an export: {error}") from None
     except BadInput as error:

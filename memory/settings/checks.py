@@ -13,6 +13,7 @@ from memory.model.web_pages import origin_problem
 from memory.model.zones import Zones
 from memory.settings.switches import OffRoute
 from memory.settings.tree import Settings
+from memory.typed import from_json
 
 # Headers that cannot carry signals: Envoy removes signal headers from untrusted clients, which need these headers, and
 # shows signal headers to the filter, which must not see credentials.
@@ -107,7 +108,7 @@ def _check_jwt(settings: Settings) -> None:
 def key_set_problem(text: bytes) -> str:
     """What is wrong with a JWK set; "" if it has public keys and nothing else."""
     try:
-        keys = msgspec.json.decode(text, type=_KeySet).keys
+        keys = from_json(text, _KeySet).keys
     except (msgspec.DecodeError, UnicodeDecodeError):
         return 'this is no JWK set: expected JSON such as {"keys": [{"kty": "RSA", …}]}'
     if not keys:

@@ -24,6 +24,7 @@ from memory.settings.catalogue import ENVIRONMENT_PREFIX, SettingDoc, is_section
 from memory.settings.checks import check
 from memory.settings.retention import CategoryRetention
 from memory.settings.router_file import FILE_KEYS, Unread, without_router_keys
+from memory.typed import converted
 
 CONFIG_VARIABLE = "MEMPROXY_CONFIG"  # names the file, like `--config`; not a setting itself
 
@@ -75,7 +76,7 @@ def load(file: Path | None, flags: Mapping[str, object], environ: Mapping[str, s
         *sections, name = path.split(".")
         section = reduce(lambda above, key: above.setdefault(key, {}), sections, tree)
         section[name] = _converted(known[path], one)
-    settings = msgspec.convert(tree, Settings)
+    settings = converted(tree, Settings)
     check(settings)
     return settings
 
@@ -203,7 +204,7 @@ def _converted(doc: SettingDoc, given: _Given) -> object:
         value = "off"  # YAML parses the bare word as False
     try:
         _refuse_unknown_item_keys(doc.path, value, given.source)
-        return msgspec.convert(value, doc.annotation, strict=not given.is_text)
+        return converted(value, doc.annotation, strict=not given.is_text)
     except msgspec.ValidationError as error:
         where = str(error).partition(" - at ")[2]
         came = "something else" if doc.is_secret else _shown(value)

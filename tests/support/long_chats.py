@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from memory.model import CompactedState, Conversation, Message, Scope
 from memory.ports import ResentHistory
+from memory.typed import from_json
 
 TURNS = 200
 SYSTEM = "You are a helpful assistant. Answer in full sentences."
@@ -74,4 +73,4 @@ class LongChat:
         return ResentHistory(Scope(user_id), talk, keys, lambda: range(len(messages)), 1_750_000_000.0, state)
 
 
-FIRST = msgspec.json.decode((Path(__file__).parents[1] / "data" / "long_chat.json").read_bytes(), type=LongChat)
+FIRST = from_json((Path(__file__).parents[1] / "data" / "long_chat.json").read_bytes(), LongChat)

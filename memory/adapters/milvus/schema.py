@@ -20,6 +20,7 @@ import msgspec
 from memory.adapters import row_codec
 from memory.errors import BadSetting
 from memory.model import VectorOrigin
+from memory.typed import from_json
 
 LITE_NAME = "milvus_lite"  # a server that was installed from PyPI calls itself `v2.3.5-lite`, and is none
 FIRST_WITH_WORDS = (2, 4)  # with inverted indexes on text, and patterns that match within it
@@ -136,7 +137,7 @@ def record_of(origin: VectorOrigin | None) -> dict[str, str]:
 def version_of(description: dict[str, Any]) -> int:
     """The version of its schema."""
     try:
-        return msgspec.json.decode(_recorded(description) or "{}", type=_Version).schema_version
+        return from_json(_recorded(description) or "{}", _Version).schema_version
     except msgspec.DecodeError:
         return 1
 
@@ -164,7 +165,7 @@ def check_version(description: dict[str, Any], *, collection: str, can: Capabili
 def origin_of(description: dict[str, Any]) -> VectorOrigin:
     """The origin of its vectors; one that agrees with nothing we know if it is not stated, or by a later release."""
     try:
-        return msgspec.json.decode(_recorded(description), type=VectorOrigin)
+        return from_json(_recorded(description), VectorOrigin)
     except msgspec.DecodeError:
         return VectorOrigin("", dimension_of(description))
 

@@ -18,6 +18,7 @@ from memory.adapters.models import packaged_encoder
 from memory.adapters.models.packaged_encoder import PACKAGED_MODEL
 from memory.adapters.models.prepared_models import export_in_8_bits, made_once
 from memory.errors import BadSetting
+from memory.typed import from_json
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 ENCODER, CARD, TOKENIZER = "encoder.onnx", "card.json", "tokenizer.json"
@@ -44,7 +45,7 @@ class Card(msgspec.Struct, frozen=True):
 
 
 def card_of(folder: Path) -> Card:
-    return msgspec.json.decode((folder / CARD).read_bytes(), type=Card)
+    return from_json((folder / CARD).read_bytes(), Card)
 
 
 def prepared(model: str, models_dir: Path) -> Path:

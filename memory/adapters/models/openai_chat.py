@@ -23,6 +23,7 @@ from memory.errors import Late, Unavailable, Unusable
 from memory.model import Message
 from memory.ports import Completion
 from memory.runtime.metrics import Metrics
+from memory.typed import converted, from_json
 
 PART = "model"
 ANSWER_BYTES_MAX = 256 << 10  # a hundred facts are 30 KB; a longer answer is useless
@@ -234,7 +235,7 @@ def _completion_of(status: int, answer: bytes | None) -> tuple[Completion, _Usag
     if answer is None:
         raise Unusable(PART, f"an answer of more than {ANSWER_BYTES_MAX} bytes")
     try:
-        read = msgspec.json.decode(answer, type=_Answer)
+        read = from_json(answer, _Answer)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise Unusable(PART, "an answer that is no chat completion") from None
     first = read.choices[0] if read.choices else None
@@ -246,6 +247,6 @@ def _completion_of(status: int, answer: bytes | None) -> tuple[Completion, _Usag
 def _usage_of(reported: object) -> _Usage:
     """Zeros if the server reports none, or something invalid: the answer is used all the same."""
     try:
-        return msgspec.convert(reported, _Usage)
+        return converted(reported, _Usage)
     except msgspec.ValidationError:
         return _Usage()

@@ -25,6 +25,7 @@ from memory.errors import Busy, Unavailable
 from memory.model import Vector
 from memory.ports.paging import sized_batches
 from memory.runtime.metrics import Metrics
+from memory.typed import from_json
 
 PART = "embedder"
 TEXTS_IN_ONE_CALL_MAX = 256  # longer lists are split, so that no call exceeds its limit
@@ -151,7 +152,7 @@ class OpenAiEmbedder:
         if status != 200:
             raise self._failure(f"it answered {status}", is_certain=False, began_at=began_at)
         try:
-            vectors = _vectors_of(msgspec.json.decode(answer, type=_Answer), len(texts), self.dimension)
+            vectors = _vectors_of(from_json(answer, _Answer), len(texts), self.dimension)
         except (msgspec.DecodeError, RecursionError):
             raise self._failure("an answer that is not JSON", is_certain=False, began_at=began_at) from None
         except (binascii.Error, ValueError) as error:

@@ -28,6 +28,7 @@ import msgspec
 import structlog
 
 from memory.errors import BadSetting
+from memory.typed import from_json
 
 OPSET = 17
 APART = "/apart/"  # in the names of nodes: of a module that keeps single precision
@@ -104,7 +105,7 @@ def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
 def is_complete(folder: Path) -> bool:
     """Whether all files exist in full length."""
     try:
-        sizes = msgspec.json.decode((folder / COMPLETE).read_bytes(), type=dict[str, int])
+        sizes = from_json((folder / COMPLETE).read_bytes(), dict[str, int])
         return bool(sizes) and all((folder / name).stat().st_size == size for name, size in sizes.items())
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return False

@@ -26,6 +26,7 @@ from memory.chat.token_estimate import estimated_tokens
 from memory.errors import Unavailable
 from memory.model import ModelWindow, Placement
 from memory.runtime.recent import Recent
+from memory.typed import from_json
 
 SECONDS_MAX = 2.0  # for all questions of one call; even a busy server tokenizes within milliseconds
 ANSWER_BYTES_MAX: Final = 1 << 20  # a list of hundreds of models
@@ -231,7 +232,7 @@ async def _decoded(response: aiohttp.ClientResponse, kind: type[Answer]) -> Answ
     if body is None:
         return None
     try:
-        return msgspec.json.decode(body, type=kind)
+        return from_json(body, kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 

@@ -20,6 +20,7 @@ from memory.adapters.sql.turns_rows import turn_of
 from memory.model import ChainLink, Scope, Turn, is_valid_id
 from memory.ports.requests import KeyClaim
 from memory.runtime.recent import Recent
+from memory.typed import from_json
 
 SQL = statements("requests_by_name")
 
@@ -124,7 +125,7 @@ class SqlIdempotencyKeys(OnDatabase):
         if inserted.rowcount == 1:
             SQL.delete_keys_beyond_limit(connection, user_id=user_id, user_calls_max=USER_CALLS_MAX)
         first, claimed_at, answer = SQL.call_of_key(connection, user_id=user_id, key=key).fetchone()
-        ids = None if answer is None else tuple(msgspec.json.decode(answer, type=list[str]))
+        ids = None if answer is None else tuple(from_json(answer, list[str]))
         return KeyClaim(first, claimed_at, ids)
 
     @writes

@@ -34,6 +34,7 @@ from memory.model import (
     Evidence,
     Relation,
 )
+from memory.typed import converted
 
 QUOTE_CHARACTERS_MAX = 800  # two units of maximum length
 NEAR_DAYS = 400.0  # maximum distance between message and date if only words such as "next March" give the date
@@ -127,7 +128,7 @@ def _says_it_too(other: LocatedClaim, one: LocatedClaim) -> bool:
 
 def _read(item: Any) -> ProposedClaim:  # noqa: ANN401 - whatever JSON can hold
     try:
-        return msgspec.convert(item, ProposedClaim)
+        return converted(item, ProposedClaim)
     except msgspec.ValidationError:
         raise _Invalid("a field is missing or has the wrong form") from None
 

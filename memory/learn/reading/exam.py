@@ -21,6 +21,7 @@ from memory.learn.reading.transcript import ScriptedMessage, written_chat
 from memory.model import STORED_ACTS, Act, Claim
 from memory.ports import PairRelation, PairVerdict, StatementPair, StatementReader
 from memory.ports.reading import ExamKey, ExamResult, ExamResults
+from memory.typed import from_json
 
 MUST_SHARE_MIN = 0.8  # share of the expected claims
 MUST_NOT_SHARE_MAX = 0.1  # share of the forbidden claims
@@ -81,7 +82,7 @@ class ExamScore:
 
 @cache
 def shipped_exam() -> Exam:
-    return msgspec.json.decode(text_of("exam.json"), type=Exam)
+    return from_json(text_of("exam.json"), Exam)
 
 
 @cache

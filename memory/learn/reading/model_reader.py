@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from memory.errors import Unusable
 from memory.learn.reading import prompting
 from memory.learn.reading.answers import (
@@ -32,6 +30,7 @@ from memory.learn.reading.transcript import Transcript, one_line, transcripts
 from memory.model import Claim, Message, Role, Turn
 from memory.ports import ChatModel, Completion, PairRelation, PairVerdict, StatementPair
 from memory.runtime.metrics import Metrics
+from memory.typed import converted
 
 PAIRS_OF_CALL_MAX = 24
 TOKENS_OF_VERDICT = 24  # with a margin; the size of a batch follows from the answer's limit
@@ -200,7 +199,7 @@ def _verdicts_of(answer: AnswerItems | None, pairs: int) -> tuple[dict[int, Pair
     objections: list[str] = []
     for item in answer.items if answer is not None else ():
         try:
-            one = msgspec.convert(item, ProposedVerdict)
+            one = converted(item, ProposedVerdict)
             relation = PairRelation(one.is_.strip().casefold())
         except ValueError:
             continue  # counted as missing

@@ -21,6 +21,7 @@ from memory.learn.reading.answers import CLAIMS, PAIRS, written
 from memory.learn.reading.transcript import ScriptedMessage, one_line, transcripts, written_chat
 from memory.model import ATTRIBUTES, CATEGORIES, NO_ATTRIBUTE, Act, Message, Relation, Role
 from memory.ports import FactContext, StatementPair
+from memory.typed import from_json
 
 VERSION_CHARACTERS = 8
 EXAMPLE_DAY = "2024-06-03"  # for an operator's examples, which have no date
@@ -93,7 +94,7 @@ def read_prompt(examples: Sequence[Example], topics: Sequence[str]) -> Prompt:
 
 @cache
 def relate_prompt() -> Prompt:
-    ours = msgspec.json.decode(text_of("relate_examples.json"), type=list[_Pair])
+    ours = from_json(text_of("relate_examples.json"), list[_Pair])
     pairs = [StatementPair(one.older, one.newer, FactContext(one.sentence, one.others)) for one in ours]
     answer = [{"n": n, "what": one.what, "is": one.is_, "sure": one.sure} for n, one in enumerate(ours, 1)]
     return _prompt(text_of("relate.txt").strip(), [(pairs_question(pairs), written(PAIRS, answer))])
@@ -115,7 +116,7 @@ def _pair_lines(pair: StatementPair) -> Iterator[str]:
 
 @cache
 def shipped_chats() -> list[ShippedChat]:
-    return msgspec.json.decode(text_of("read_examples.json"), type=list[ShippedChat])
+    return from_json(text_of("read_examples.json"), list[ShippedChat])
 
 
 def own_examples(path: str) -> tuple[Example, ...]:
@@ -123,7 +124,7 @@ def own_examples(path: str) -> tuple[Example, ...]:
     if not path:
         return ()
     try:
-        return tuple(msgspec.json.decode(Path(path).read_bytes(), type=list[Example]))
+        return tuple(from_json(Path(path).read_bytes(), list[Example]))
     except OSError as error:
         raise BadSetting(f"memory.extraction.examples: {path!r} cannot be read: {error.strerror}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -24,6 +24,7 @@ from memory.chat.plain_lines import on_one_line
 from memory.model import Memory, MemoryStatus, statement_key
 from memory.ports import Tokens
 from memory.recall.ranking.lexical import fold, terms, wording
+from memory.typed import converted
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Ints: TypeAlias = npt.NDArray[np.int32]
@@ -110,7 +111,7 @@ def encoded(memory: Memory) -> bytes:
 def decoded(stored: bytes) -> Memory:
     """Raises `msgspec.MsgspecError`, ValueError or `BadInput` for bytes that `encoded` did not produce."""
     if stored[:1] == b"{":
-        return msgspec.convert(json.loads(stored), Memory)
+        return converted(json.loads(stored), Memory)
     return _DECODER.decode(stored)
 
 

@@ -26,6 +26,7 @@ HEADER = b'{"kind":"memproxy-export","user_id":"ann"}\n'
 NO_RECORD: dict[str, Any] = {"turns": 0, "messages": 0, "raw_words": 0, "unread": {}}
 KINDS = ["memproxy-export", "profile", "memory", "memory", "memory"]
 
+
 async def test_what_is_exported_is_imported_elsewhere(api: httpx.AsyncClient, tmp_path: Path) -> None:
     ids = [await add_one(api, f"number {n}", created_at=1_000 + n) for n in range(3)]
     await api.put("/v1/profile", json={"pinned": ["Answer in German"]})

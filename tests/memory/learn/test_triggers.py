@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 from claims import claim
@@ -35,6 +34,7 @@ from memory.processes.from_settings import worker_settings
 from memory.runtime.metrics import Metrics
 from memory.runtime.tracing import Telemetry
 from memory.settings import Settings
+from memory.typed import converted
 
 NOTHING: tuple[Claim, ...] = ()
 
@@ -155,7 +155,7 @@ async def test_when_a_session_has_ended_all_that_waits_of_it_is_learnt_however_p
         "external_models": [MODEL],
     }
     model = Windows()
-    worker = bench.worker(process, model=model, settings=worker_settings(msgspec.convert(told, Settings)))
+    worker = bench.worker(process, model=model, settings=worker_settings(converted(told, Settings)))
     for number in range(13):
         await bench.tell(process, f"What is {number} times seven?")
     await worker.work_off()
