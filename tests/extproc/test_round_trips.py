@@ -16,6 +16,7 @@ import pytest
 from hashing_embedder import HashingEmbedder
 from postgres_server import ROLE, postgres_server
 from product_parts import product_parts
+from slow_relay import running_relay
 from turn_logs import adapters
 
 from extproc import observe, observed_stream, retrying_writes
@@ -37,6 +38,7 @@ from memory.recall import review
 from memory.settings.loader import from_process
 
 ROUND_TRIPS_MAX = 3
+WAITS_MAX = 20  # for the server, in those: once for each statement whose rows decide what is written
 PATIENCE_SECONDS = 60.0  # only stops what hangs
 NOW = 1_750_000_000.0
 KAYAK = "My kayak is stored at the boathouse in Dorset"
@@ -167,12 +169,12 @@ class Product:
 
 
 @asynccontextmanager
-async def opened(folder: Path, adapter: str) -> AsyncIterator[Product]:
-    """A filter on real parts, but for the embedder and the store."""
+async def opened(folder: Path, adapter: str, *, port: int = 0) -> AsyncIterator[Product]:
+    """A filter on real parts, but for the embedder and the store. `port`: a relay's to the server."""
     url = ""
     if adapter == "postgres":
         postgres_server().empty()
-        url = f"postgresql://{ROLE}@127.0.0.1:{postgres_server().port}/postgres"
+        url = f"postgresql://{ROLE}@127.0.0.1:{port or postgres_server().port}/postgres"
     settings = from_process(None, {})
     patient = msgspec.structs.replace(settings.memory, deadline_ms=PATIENCE_SECONDS * 1000)
     settings = msgspec.structs.replace(settings, database_url=url, memory=patient)
@@ -220,6 +222,18 @@ async def test_a_chat_is_three_round_trips_at_most(
     assert sum("read" in trip for trip in trips) <= 1
     assert {name: statements.get(name) for name in written} == dict.fromkeys(written, 1)
     assert ("turn" in left, len(counted.read)) == ((True, 0) if user else (False, 1)), "inject opens it and reads alone"
+
+
+@pytest.mark.full("a PostgreSQL server is started")
+@pytest.mark.parametrize("kind", KINDS)
+async def test_what_need_not_be_looked_at_goes_to_the_server_together(tmp_path: Path, kind: str) -> None:
+    messages, user, _ = KINDS[kind]
+    with running_relay(postgres_server().port) as relay:
+        async with asyncio.timeout(PATIENCE_SECONDS), opened(tmp_path, "postgres", port=relay.port) as product:
+            await product.chat([WHERE if kind == "later" else EARLIER], "ann")
+            before = relay.turns_taken
+            await product.chat(messages, user)
+            assert (relay.turns_taken - before) // 2 <= (WAITS_MAX if user else 0)
 
 
 async def test_a_request_beyond_what_may_wait_for_replies_is_read_at_once_and_its_turn_is_one(

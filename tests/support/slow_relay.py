@@ -16,11 +16,15 @@ CHUNKS_HELD_MAX = 256  # of one direction of a connection; past it the sender wa
 
 
 class SlowRelay:
-    """`port`: where it listens. Bytes arrive `delay_seconds` after they were read, in each direction."""
+    """`port`: where it listens. Bytes arrive `delay_seconds` after they were read, in each direction.
+
+    `turns_taken`: how often one side spoke after the other; two are a round trip.
+    """
 
     def __init__(self, target_port: int) -> None:
         self.port = 0
         self.delay_seconds = 0.0
+        self.turns_taken = 0
         self._target_port = target_port
         self._is_over = asyncio.Event()
 
@@ -42,11 +46,11 @@ class SlowRelay:
         except OSError:
             answers.transport.abort()
             return
-        has_ended = False
+        has_ended, spoke_last = False, [part]
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._pass_on(client, requests))
-                tasks.create_task(self._pass_on(part, answers))
+                tasks.create_task(self._pass_on(client, requests, spoke_last))
+                tasks.create_task(self._pass_on(part, answers, spoke_last))
             has_ended = True
         except* OSError:
             pass  # one side is gone, and so is the other
@@ -57,17 +61,26 @@ class SlowRelay:
                 else:
                     writer.transport.abort()
 
-    async def _pass_on(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    async def _pass_on(
+        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, spoke_last: list[asyncio.StreamReader]
+    ) -> None:
         held = asyncio.Queue[tuple[float, bytes]](CHUNKS_HELD_MAX)
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._read(source, held))
+            tasks.create_task(self._read(source, held, spoke_last))
             tasks.create_task(self._write(held, target))
 
-    async def _read(self, source: asyncio.StreamReader, held: asyncio.Queue[tuple[float, bytes]]) -> None:
+    async def _read(
+        self,
+        source: asyncio.StreamReader,
+        held: asyncio.Queue[tuple[float, bytes]],
+        spoke_last: list[asyncio.StreamReader],
+    ) -> None:
         """Its end is an empty chunk, late as any other."""
         chunk = b"."
         while chunk:
             chunk = await source.read(CHUNK_BYTES)
+            self.turns_taken += spoke_last[0] is not source
+            spoke_last[0] = source
             await held.put((time.monotonic() + self.delay_seconds, chunk))
 
     async def _write(self, held: asyncio.Queue[tuple[float, bytes]], target: asyncio.StreamWriter) -> None:

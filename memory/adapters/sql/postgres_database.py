@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Self, TypeVar
+from typing import Any, LiteralString, Self, TypeVar
 
 import psycopg
 from psycopg import errors
@@ -189,8 +189,8 @@ READERS, CHAT_READERS = 3, 4
 WAITING_READS_MAX = 2_000  # of either; beyond it calls are refused
 TRIES_MAX = 20  # of a transaction that meets others
 PAUSE_SECONDS_MAX = 0.05  # before the next try, random
-WRITING = b"BEGIN ISOLATION LEVEL SERIALIZABLE"
-READING = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+WRITING: LiteralString = "BEGIN ISOLATION LEVEL SERIALIZABLE"
+READING: LiteralString = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 Result = TypeVar("Result")
 
@@ -321,13 +321,19 @@ class _Readers:
                 return job(connection)
 
 
-def _in_transaction(connection: PostgresConnection, begin: bytes, job: Job[Result]) -> Result:
+def _in_transaction(connection: PostgresConnection, begin: LiteralString, job: Job[Result]) -> Result:
+    """The server is waited for where the job looks at rows, and in the end.
+
+    A transaction that failed is left to the pool, which closes its connection: psycopg takes statements behind the one
+    that failed, which the server left out, for prepared.
+    """
     raw = connection.raw
-    connection.command(begin)
     try:
-        result = job(connection)
-        connection.command(b"COMMIT")
+        with raw.pipeline():
+            raw.execute(begin)
+            result = job(connection)
+            raw.execute("COMMIT")
         return result
     finally:
-        if not raw.closed and raw.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-            connection.command(b"ROLLBACK")
+        if not raw.closed and raw.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS:
+            raw.execute("ROLLBACK")

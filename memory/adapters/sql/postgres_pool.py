@@ -6,6 +6,7 @@ server's messages may quote values, so that only codes are passed on.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -86,6 +87,26 @@ class PostgresAddress:
         )
 
 
+class PostgresRows:
+    """`memory.adapters.sql.statements.SqlRows`. In a pipeline the server is waited for when somebody looks."""
+
+    __slots__ = ("_cursor", "fetchall", "fetchone")
+
+    def __init__(self, cursor: psycopg.Cursor[Any]) -> None:
+        self._cursor = cursor
+        self.fetchone, self.fetchall = cursor.fetchone, cursor.fetchall
+
+    @property
+    def rowcount(self) -> int:
+        if self._cursor.connection.info.pipeline_status != psycopg.pq.PipelineStatus.OFF:
+            with self._cursor.connection.pipeline():
+                pass  # one inside another ends when all that was sent is done
+        return self._cursor.rowcount
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._cursor)
+
+
 class PostgresConnection:
     """`memory.adapters.sql.statements.Connection`."""
 
@@ -95,23 +116,18 @@ class PostgresConnection:
         self.raw = raw
 
     def execute(self, statement: Statement, values: Mapping[str, Value]) -> SqlRows:
-        return self.raw.execute(statement.postgres, values, binary=True)
-
-    def command(self, words: bytes) -> None:
-        """One without parameters and rows, as `BEGIN`: without what psycopg does for others. Raises `psycopg.Error`."""
-        result = self.raw.pgconn.exec_(words)
-        if result.status != psycopg.pq.ExecStatus.COMMAND_OK:
-            raise psycopg.errors.error_from_result(result)
+        return PostgresRows(self.raw.execute(statement.postgres, values, binary=True))
 
     def executemany(self, statement: Statement, rows: Sequence[Mapping[str, Value]]) -> None:
-        with self.raw.cursor() as cursor:
-            cursor.executemany(statement.postgres, rows)
+        for row in rows:
+            self.raw.execute(statement.postgres, row, binary=True)
 
 
 class PostgresPool:
     """Every method may be called from any thread. Raises `Unavailable` where the server cannot be reached."""
 
     def __init__(self, address: PostgresAddress, *, options: str = OPTIONS) -> None:
+        logging.getLogger("psycopg").setLevel(logging.CRITICAL + 1)  # it logs what the server says, which quotes values
         self._conninfo = address.conninfo(options=options)
         self._idle: deque[psycopg.Connection[Any]] = deque()
         self._lock = threading.Lock()
@@ -120,7 +136,7 @@ class PostgresPool:
 
     @contextmanager
     def connection(self) -> Iterator[PostgresConnection]:
-        """Outside a transaction. One that broke is not used again."""
+        """Outside a transaction. One that broke, or comes back inside a transaction, is not used again."""
         raw = self._taken()
         try:
             yield PostgresConnection(raw)
