@@ -30,6 +30,7 @@ from memory.adapters.sql.job_writer import CALL_SECONDS_MAX, OF_ONE_JOB, Batch, 
 from memory.adapters.sql.migrations import VERSION, schema, steps_from
 from memory.adapters.sql.postgres_pool import (
     CHAT_OPTIONS,
+    FORGOTTEN,
     MET_ANOTHER,
     SCHEMA,
     STATEMENT_SECONDS_MAX,
@@ -273,7 +274,7 @@ class PostgresDatabase(SqlDatabase):
                 try:
                     with self._pool.connection() as connection:
                         return _in_transaction(connection, WRITING, job)
-                except MET_ANOTHER:
+                except (*MET_ANOTHER, FORGOTTEN):
                     if attempt + 1 == tries or time.monotonic() > give_up_at:
                         raise
                     time.sleep(random.uniform(0, PAUSE_SECONDS_MAX) * min(1.0, attempt / 4))  # noqa: S311  # no secret
@@ -309,11 +310,13 @@ class _Readers:
             self._waiting -= 1
 
     def _without_a_change(self, job: Callable[[PostgresConnection], Result]) -> Result:
-        """Once more where the connection was one that the server had closed meanwhile."""
+        """Once more where the connection was one that the server had closed meanwhile, or cannot be used again."""
         with translating():
             try:
                 with self._pool.connection() as connection:
                     return job(connection)
+            except FORGOTTEN:
+                pass
             except psycopg.Error as error:
                 if not is_gone(error):
                     raise
@@ -322,11 +325,7 @@ class _Readers:
 
 
 def _in_transaction(connection: PostgresConnection, begin: LiteralString, job: Job[Result]) -> Result:
-    """The server is waited for where the job looks at rows, and in the end.
-
-    A transaction that failed is left to the pool, which closes its connection: psycopg takes statements behind the one
-    that failed, which the server left out, for prepared.
-    """
+    """The server is waited for where the job looks at rows, and in the end."""
     raw = connection.raw
     try:
         with raw.pipeline():
@@ -334,6 +333,9 @@ def _in_transaction(connection: PostgresConnection, begin: LiteralString, job: J
             result = job(connection)
             raw.execute("COMMIT")
         return result
-    finally:
-        if not raw.closed and raw.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS:
+    except FORGOTTEN:
+        raise  # inside the transaction, so that the pool closes the connection
+    except BaseException:
+        if not raw.closed and raw.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             raw.execute("ROLLBACK")
+        raise

@@ -38,6 +38,8 @@ OPTIONS = (
 CHAT_OPTIONS = f"{OPTIONS} -c statement_timeout=500"  # of reads by key, for which a chat waits 50 ms, and no longer
 # Transactions met each other: the same job succeeds in another one. A key that two wrote at once is among them.
 MET_ANOTHER = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation, errors.ExclusionViolation)
+# A statement that a transaction which failed was to prepare, behind the one that failed: psycopg takes it for prepared.
+FORGOTTEN = errors.InvalidSqlStatementName
 # Begin the codes of a server that is not there: it ends or starts; a primary that became a standby reads only.
 _GONE = ("08", "57P01", "57P02", "57P03", "25006")
 _OF_ALL = (*_GONE, "40", "42501", "42P01", "53", "58")  # it refuses whatever is asked now, not this alone

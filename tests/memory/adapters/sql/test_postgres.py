@@ -35,6 +35,7 @@ ADD = Statement("tests.add", "UPDATE users SET revision = revision + 1 WHERE use
 READ = Statement("tests.read", "SELECT revision FROM users WHERE user_id = :user_id")
 MAKE = Statement("tests.make", "INSERT INTO users (user_id, revision, known_since) VALUES (:user_id, :revision, 0)")
 SET = Statement("tests.set", "UPDATE users SET revision = :revision WHERE user_id = :user_id")
+FAIL = Statement("tests.fail", "SELECT 1 / 0")
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +135,25 @@ async def test_jobs_of_processes_that_meet_are_repeated_and_lose_nothing(server:
         for _ in range(20):
             await asyncio.gather(one.write(add), two.write(add))
         assert await one.read(lambda connection: READ(connection, user_id="ann").fetchone()) == (40,)
+
+
+@pytest.mark.parametrize("again", ["read", "write"])
+async def test_a_statement_that_a_failed_transaction_was_to_prepare_is_run_again(
+    database: PostgresDatabase, again: str
+) -> None:
+    def look(connection: Connection) -> object:
+        return READ(connection, user_id="ann").fetchone()
+
+    def fail(connection: Connection) -> object:
+        FAIL(connection)
+        return look(connection)
+
+    run = getattr(database, again)
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            await run(fail)
+        for _ in range(5):  # from then on psycopg prepares it
+            assert await run(look) is None
 
 
 async def test_a_read_by_key_ends_soon_where_the_server_is_slow_and_waits_for_no_longer_read(
