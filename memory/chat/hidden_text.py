@@ -1,4 +1,5 @@
-"""Detects text that a model reads and nobody sees: invisible characters, and markup that is not displayed.
+"""Detects text that a model reads and nobody sees: invisible characters, markup that is not displayed, and words in
+disguise: of letters of other alphabets that look alike, or letter by letter.
 
 Emoji, scripts with joined letters, and direction marks around names use some of the same characters legitimately. Does
 not interpret words. Pure.
@@ -6,13 +7,16 @@ not interpret words. Pure.
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from markdown_it import MarkdownIt
 
 SHAPELESS_MAX = 8  # invisible characters that a text may have; bidirectional scripts need a few
 RUN_MIN = 3  # invisible characters in a row; emoji have two: a selector and a joiner
+LOOK_ALIKE = {"LATIN", "GREEK", "CYRILLIC"}
+DISGUISED_MIN = 2  # words whose alphabet changes twice or more: "TNFα" has one change
 HIDDEN_WORDS_MIN = 3  # of a comment; "<!-- nav -->" in a pasted page has no effect on a model
 
 JOINERS = "\u200c\u200d\u00ad"  # zero-width joiners of emoji and scripts, soft hyphens
@@ -26,13 +30,15 @@ PICTURES_FIRST, PICTURES_LAST = "\U0001f000", "\U0001fbff"  # the range of new e
 UNSEEN_STYLES = ("display:none", "visibility:hidden", "font-size:0", "opacity:0")
 UNSEEN_TARGETS = ("", "#")  # link targets of Markdown comments: "[//]: # (a comment)"
 
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_LETTER_BY_LETTER = re.compile(r"(?:(?<!\S)[A-Za-zÀ-ɏΑ-ωА-я][^\S\n]+){11}[A-Za-zÀ-ɏΑ-ωА-я](?!\S)")  # longer than names
 _markdown = MarkdownIt("commonmark").enable("table")
 _without_isolates = dict.fromkeys(map(ord, ISOLATES + ISOLATE_END))
 
 
 def hides_text(message: str) -> bool:
     """Whether the message hides text. Takes time proportional to its length."""
-    return _has_shapeless(message) or _has_unseen_markup(message)
+    return _has_shapeless(message) or _has_unseen_markup(message) or _is_disguised(message)
 
 
 def shown(text: str) -> str:
@@ -52,6 +58,18 @@ def _has_shapeless(message: str) -> bool:
         return True
     pairs = zip(" " + text, text, strict=False)
     return sum(_is_shapeless(c) and not _belongs(before, c) for before, c in pairs) >= SHAPELESS_MAX
+
+
+def _is_disguised(message: str) -> bool:
+    if _LETTER_BY_LETTER.search(message):
+        return True
+    mixed = (word for word in _WORD.findall(message) if not word.isascii() and _alphabet_changes(word) >= 2)
+    return not message.isascii() and sum(1 for _ in mixed) >= DISGUISED_MIN
+
+
+def _alphabet_changes(word: str) -> int:
+    alphabets = [unicodedata.name(c, "").partition(" ")[0] for c in word]
+    return sum(one != other and {one, other} <= LOOK_ALIKE for one, other in pairwise(alphabets))
 
 
 def _is_shapeless(c: str) -> bool:
