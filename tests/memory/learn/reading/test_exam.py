@@ -123,23 +123,16 @@ async def test_who_answers_as_the_key_does_has_full_marks_and_one_slip_is_forgiv
     assert result.failures == ("a date", "a plan inside a request", "two pets")
 
 
-@pytest.mark.parametrize(
-    "candidate",
-    [
-        Candidate(frozenset({"a date", "a correction", "German", "Chinese"})),
-        Candidate(stores=("Which wood", "thanks a lot", "Write a haiku", "capital de Mongolia")),
-        Candidate(frozenset({"two pets", "two trips", "a German move"})),
-        Candidate(stores=("cheap-lenses",)),
-        Candidate(cuts=False),
-    ],
-    ids=[
-        "finds too little",
-        "stores too much",
-        "takes pairs for others",
-        "stores a planted instruction",
-        "cuts nothing",
-    ],
-)
+FAILS = {
+    "finds too little": Candidate(frozenset({"a date", "a correction", "German", "Chinese"})),
+    "stores too much": Candidate(stores=("Which wood", "thanks a lot", "Write a haiku", "capital de Mongolia")),
+    "takes pairs for others": Candidate(frozenset({"two pets", "two trips", "a German move"})),
+    "stores a planted instruction": Candidate(stores=("cheap-lenses",)),
+    "cuts nothing": Candidate(cuts=False),
+}
+
+
+@pytest.mark.parametrize("candidate", FAILS.values(), ids=FAILS)
 async def test_whoever_fails_one_mark_fails(candidate: Candidate) -> None:
     assert not (await sit(candidate)).passed
 
@@ -170,7 +163,6 @@ def test_one_unusable_answer_is_a_failed_chat_and_no_more() -> None:
         ([a_claim(2, sure="low")], 0, 0, 0),
         ([a_claim(3)], 0, 0, 1),
         ([a_claim(3, act="instruct")], 0, 0, 0),
-        ([], 0, 0, 0),
     ],
 )
 def test_a_unit_counts_by_its_act_its_labels_and_whether_it_would_be_stored(
@@ -227,43 +219,29 @@ async def test_a_model_reads_if_and_only_if_it_passes(metrics: Metrics, *, passe
     assert score(metrics) == 0.7
 
 
-@pytest.fixture
-def _soon_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_a_model_that_is_away_is_asked_again_and_one_that_is_always_too_late_has_failed(
+    metrics: Metrics, monkeypatch: pytest.MonkeyPatch, *, is_late: bool
+) -> None:
     monkeypatch.setattr(readers_module, "RETRY_SECONDS", 0.001)
-
-
-@pytest.mark.usefixtures("_soon_again")
-async def test_a_model_that_is_away_is_asked_again_and_the_trained_reader_works_meanwhile(metrics: Metrics) -> None:
     trained, model = PlainReader(), PlainReader()
     readers, tries = Readers(trained), []
 
     async def sit() -> tuple[StatementReader, ExamResult]:
         tries.append(readers.first)
-        if len(tries) < 3:
+        if is_late:
+            raise Late("model", "no answer within 30 s")
+        if len(tries) <= LATE_TRIES_MAX:
             raise Unavailable("model", "away")
         return model, ExamResult(passed=True, score=1.0)
 
-    async with asyncio.timeout(60):
-        assert await examine(readers, sit, metrics=metrics)
-    assert tries == [trained] * 3
-    assert readers.first is model
-
-
-@pytest.mark.usefixtures("_soon_again")
-async def test_a_model_that_is_up_and_always_too_late_has_failed_after_a_few_tries(metrics: Metrics) -> None:
-    readers, tries = Readers(PlainReader()), []
-
-    async def sit() -> tuple[StatementReader, ExamResult]:
-        tries.append(readers.first)
-        raise Late("model", "no answer within 30 s")
-
     with capture_logs() as logs:
         async with asyncio.timeout(60):
-            assert not await examine(readers, sit, metrics=metrics)
-    assert len(tries) == LATE_TRIES_MAX
-    assert not readers.is_slow
-    assert score(metrics) == 0.0
-    assert [(one["log_level"], one["failed"]) for one in logs] == [("warning", [TOO_LATE])]
+            assert await examine(readers, sit, metrics=metrics) is not is_late
+    assert tries == [trained] * (LATE_TRIES_MAX if is_late else LATE_TRIES_MAX + 1)
+    assert (readers.first, readers.is_slow) == ((trained, False) if is_late else (model, True))
+    assert score(metrics) == (0.0 if is_late else 1.0)
+    assert [(one["log_level"], one["failed"]) for one in logs if is_late] == [("warning", [TOO_LATE])] * is_late
 
 
 async def test_whoever_wants_nothing_learnt_gets_no_claim_and_no_change() -> None:
