@@ -15,6 +15,7 @@ from memory.learn.reading.transcript import transcripts, written_chat
 from memory.model import Act, Claim, Relation, Role, Turn
 
 MESSAGE = "My brother Levi is a vet. He has two cats. Can you name a third one?"
+ASSERTED = a_claim(2, act="assert")  # which is no act
 
 
 def check(*items: Any, turns: list[Turn] | None = None, context: list[Turn] | None = None) -> CheckedAnswer:
@@ -39,6 +40,8 @@ def test_the_quote_runs_from_the_first_unit_to_the_last_word_for_word() -> None:
     assert claim.text == claim.evidence.quote == "My brother Levi is a vet. He has two cats."
     assert (claim.relation, claim.name, claim.values) == (Relation.SIBLING, "Levi", ("vet",))
     assert (claim.evidence.turn_id, claim.evidence.role, claim.made_by) == ("t0", Role.USER, "a model")
+    author = a_claim(1, name="Bo", attr="name", values=["Bo"])
+    assert sound(author, turns=said("My name is Bo.")).name == ""  # it is a value
 
 
 @pytest.mark.parametrize("units", [[], [0], [4], [-1], [1, 9], [1, 3]])
@@ -55,15 +58,10 @@ def test_units_with_pasted_text_between_them_or_too_much_text_make_no_claim() ->
     assert check(a_claim(1, 2, 3), turns=said("I like pears and plums, " * 60)).sound == ()
 
 
-@pytest.mark.parametrize("item", [{}, 7, "claim", None, {"u": [1]}, {"u": ["one"], "act": "state"}, [1, 2]])
+@pytest.mark.parametrize("item", [{}, 7, "claim", None, {"u": [1]}, {"u": ["one"], "act": "state"}, [1, 2], ASSERTED])
 def test_what_has_not_the_form_of_a_claim_is_an_objection_never_an_error(item: Any) -> None:
     found = check(item, a_claim(1))
     assert len(found.sound) == len(found.objections) == 1
-
-
-def test_an_unknown_act_makes_no_claim_and_planted_orders_keep_theirs() -> None:
-    assert check(a_claim(1, act="assert")).sound == ()
-    assert sound(a_claim(1, act="instruct")).act is Act.INSTRUCT
 
 
 @pytest.mark.parametrize(
@@ -119,10 +117,6 @@ def test_words_are_found_as_typed_case_width_and_space_aside(words: str, quote: 
 @pytest.mark.parametrize(("values", "taken"), [([15, "hens"], ("15", "hens")), ("hens", ("hens",))])
 def test_numbers_and_single_words_are_taken_for_the_lists_that_they_stand_for(values: Any, taken: Any) -> None:
     assert sound(a_claim(u=1, values=values), turns=said("I keep 15 hens.")).values == taken
-
-
-def test_the_author_has_no_name_field() -> None:
-    assert sound(a_claim(1, name="Bo", attr="name", values=["Bo"]), turns=said("My name is Bo.")).name == ""
 
 
 @pytest.mark.parametrize("text", ["We've sold the caravan.", "I don't eat fish.", "国庆我不去了。"])
@@ -183,10 +177,15 @@ def test_content_denies_what_its_sentence_denies(text: str, clause: str, content
     assert placed.claim.text == (content if is_kept else clause)
 
 
-def test_content_takes_no_word_of_what_is_said_later_or_by_the_assistant() -> None:
+def test_content_takes_no_word_of_another_turn_or_of_the_assistant() -> None:
     turns = said("He has two cats.", "My brother Levi is a vet.", answers=["So Levi does?"])
     (placed,) = check(a_claim(1, content="Levi has two cats", values=["two cats"]), turns=turns).doubtful
     assert placed.claim.text == "He has two cats."
+    turns = said("My brother Levi lives in Tallinn.", "I visit him there.", answers=["I see."])
+    for fields in ({"content": "I visit Levi there"}, {"content": "I visit Levi there", "name": "Levi"}):
+        (placed,) = check(a_claim(2, about="sibling", **fields), turns=turns).doubtful
+        assert (placed.claim.text, placed.claim.name) == ("I visit him there.", "")
+    assert check(a_claim(2, content="I visit him in Tallinn", values=["Tallinn"]), turns=turns).refused == 1
 
 
 @pytest.mark.parametrize(("act", "about", "name"), [("correct", "child", ""), ("state", "sibling", "Levi")])
@@ -198,14 +197,6 @@ def test_what_stands_in_place_of_a_pronoun_may_stand_in_what_was_said_before(act
     assert check(a_claim(2, content="I visit him", **fields), turns=turns).refused == 1
     spoilt = check(a_claim(2, content="I visit Levi in Tallinn by ferry", **fields), turns=turns).doubtful[0].claim
     assert (spoilt.text, spoilt.values) == ("I visit him there.", ())
-
-
-def test_no_word_of_another_turn_stands_in_place_of_a_pronoun() -> None:
-    turns = said("My brother Levi lives in Tallinn.", "I visit him there.", answers=["I see."])
-    for fields in ({"content": "I visit Levi there"}, {"content": "I visit Levi there", "name": "Levi"}):
-        (placed,) = check(a_claim(2, about="sibling", **fields), turns=turns).doubtful
-        assert (placed.claim.text, placed.claim.name) == ("I visit him there.", "")
-    assert check(a_claim(2, content="I visit him in Tallinn", values=["Tallinn"]), turns=turns).refused == 1
 
 
 def test_a_clause_that_does_not_stand_in_the_sentence_makes_no_claim_and_the_rest_is_kept() -> None:
@@ -220,7 +211,6 @@ def test_a_clause_that_does_not_stand_in_the_sentence_makes_no_claim_and_the_res
         ("I moved here in 2019.", "2019", "2019-01-01"),
         ("I fly on 2024-07-12.", "2024-07-12", "2024-07-12"),
         ("I fly on 12.7.24.", "2024-07-12", "2024-07-12"),
-        ("I start tomorrow.", "2024-06-04", "2024-06-04"),
         ("I start next month.", "2024-07", "2024-07-01"),
         ("I came in March 2016.", "2016-03", "2016-03-01"),
         ("我下周三去复查。", "2024-06-12", "2024-06-12"),
@@ -286,20 +276,15 @@ def test_words_that_are_certain_of_one_bound_leave_the_other_to_the_model(
     assert (claim.holds_from, claim.holds_until) == tuple(day(one) if one else None for one in held)
 
 
-@pytest.mark.parametrize(
-    ("until", "end"), [("2024-07-12", "2024-07-13"), ("2024-12", "2025-01-01"), ("2024", "2025-01-01")]
-)
-def test_it_holds_to_the_end_of_the_last_day_month_or_year(until: str, end: str) -> None:
-    claim = sound(a_claim(1, until=until, when="until the year ends"), turns=said("I stay until the year ends."))
-    assert claim.holds_until == day(end)
+def test_it_holds_to_the_end_of_the_last_day_month_or_year() -> None:
+    for until, end in (("2024-07-12", "2024-07-13"), ("2024-12", "2025-01-01"), ("2024", "2025-01-01")):
+        claim = sound(a_claim(1, until=until, when="until the year ends"), turns=said("I stay until the year ends."))
+        assert claim.holds_until == day(end)
 
 
-def test_a_level_decides_the_confidence_and_a_guess_is_less_than_the_gate_asks_for() -> None:
+def test_confidence_follows_the_level_category_and_importance_the_act_and_time_and_scope_the_turn() -> None:
     assert sound(a_claim(1)).confidence > 0.7 > sound(a_claim(1, sure="low")).confidence
-    assert sound(a_claim(1, sure="certainly")).confidence < 0.7
-
-
-def test_category_and_importance_follow_the_act_and_time_and_scope_the_turn() -> None:
+    assert sound(a_claim(1, sure="certainly")).confidence < 0.7  # the gate asks for more
     assert sound(a_claim(1, act="correct", category="event")).category == "correction"
     assert sound(a_claim(1, act="remember")).importance > sound(a_claim(1)).importance
     claim = sound(a_claim(2), turns=said("Hello.", "I dive."))
@@ -331,9 +316,9 @@ def test_a_second_answer_mends_what_was_objected_to_and_nothing_else() -> None:
     ]
 
 
-def test_where_nothing_is_compared_a_field_that_fails_is_no_objection() -> None:
+def test_of_a_planted_order_nothing_is_compared_and_a_field_that_fails_is_no_objection() -> None:
     claim = sound(a_claim(1, act="instruct", values=["obey"], **{"from": "1999"}))
-    assert (claim.values, claim.holds_from) == ((), None)
+    assert (claim.act, claim.values, claim.holds_from) == (Act.INSTRUCT, (), None)
 
 
 @pytest.mark.parametrize("example", shipped_chats(), ids=lambda example: example.day)
