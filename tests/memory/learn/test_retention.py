@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import memory_rows
@@ -10,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.errors import BadInput
 from memory.learn.retention import (
     DAY,
     FADING,
@@ -37,19 +37,12 @@ def memory(memory_id: str = "m", *, days_ago: float = 0.0, **fields: Any) -> Mem
 
 
 MEMORIES = st.builds(
-    Memory,
-    id=st.just("m"),
-    user_id=st.just("ann"),
-    content=st.just("I like tea"),
-    created_at=TIMES,
-    updated_at=TIMES,
-    said_at=TIMES,
+    partial(Memory, "m", "ann", "I like tea"),
+    **dict.fromkeys(("created_at", "updated_at", "said_at"), TIMES),
+    **dict.fromkeys(("used_at", "expires_at"), st.none() | TIMES),
+    **dict.fromkeys(("importance", "confidence"), SHARES),
     category=st.sampled_from(CATEGORIES),
-    importance=SHARES,
-    confidence=SHARES,
     access_count=st.integers(0, 10_000),
-    used_at=st.none() | TIMES,
-    expires_at=st.none() | TIMES,
     trust=st.sampled_from(list(Trust)),
 )
 
@@ -112,28 +105,24 @@ def test_the_quota_puts_the_least_useful_away_first_and_nobody_elses_wish_before
     assert gone([*memories, *out], RetentionRules(quota=len(memories))) == []  # out already
 
 
-@pytest.mark.parametrize(
-    ("fields", "is_put_away"),
-    [
-        ({}, True),
-        ({"category": "fact"}, False),
-        ({"days_ago": 149}, False),
-        ({"used_at": NOW - 60 * DAY}, False),
-        ({"access_count": 3}, False),
-        ({"created_at": NOW - DAY}, False),
-        ({"trust": Trust.EXPLICIT}, False),
-        ({"trust": Trust.BOOTSTRAPPED}, False),
-        ({"metadata": {"restored": {"at": NOW}}}, False),
-        ({"status": MemoryStatus.SUPERSEDED}, False),
-    ],
-    ids=["context of months ago", "does not fade", "not for long enough", "used", "often used", "came in yesterday",
-         "asked for", "stored by an application", "brought back", "superseded"],
-)  # fmt: skip
-def test_only_what_was_of_no_use_for_long_is_put_away(fields: dict[str, Any], is_put_away: bool) -> None:
-    given: dict[str, Any] = {"category": "context", "days_ago": 170} | fields
-    one = memory("m", **given)
-    assert gone([one], RetentionRules()) == ([("m", RetentionReason.UNUSED)] if is_put_away else [])
-    assert gone([one], RetentionRules(floor=0.0)) == []
+STAYS: dict[str, dict[str, Any]] = {
+    "does not fade": {"category": "fact"},
+    "not for long enough": {"days_ago": 149},
+    "used": {"used_at": NOW - 60 * DAY},
+    "often used": {"access_count": 3},
+    "came in yesterday": {"created_at": NOW - DAY},
+    "asked for": {"trust": Trust.EXPLICIT},
+    "stored by an application": {"trust": Trust.BOOTSTRAPPED},
+    "brought back": {"metadata": {"restored": {"at": NOW}}},
+    "superseded": {"status": MemoryStatus.SUPERSEDED},
+}
+
+
+def test_only_what_was_of_no_use_for_long_is_put_away() -> None:
+    months_ago = {"category": "context", "days_ago": 170}
+    rows = [memory("context of months ago", **months_ago), *(memory(n, **months_ago | one) for n, one in STAYS.items())]
+    assert gone(rows, RetentionRules()) == [("context of months ago", RetentionReason.UNUSED)]
+    assert gone(rows, RetentionRules(floor=0.0)) == []
 
 
 def test_a_category_with_a_lifetime_dates_what_has_no_date() -> None:
@@ -158,10 +147,8 @@ def test_nothing_is_erased_unless_the_settings_say_so_and_nothing_active_ever() 
         memory("old lately", days_ago=900, status=MemoryStatus.SUPERSEDED, superseded_at=NOW - 29 * DAY),
     ]
     steps = erasable(memories, RetentionRules(erase_after=30 * DAY), now=NOW)
-    assert [(step.memory.id, step.why, step.after) for step in steps] == [
-        ("away", RetentionReason.ERASED, None),
-        ("old", RetentionReason.ERASED, None),
-    ]
+    assert [step.memory.id for step in steps] == ["away", "old"]
+    assert {(step.why, step.after) for step in steps} == {(RetentionReason.ERASED, None)}
     assert erasable(memories, RetentionRules(), now=NOW) == []
 
 
@@ -171,20 +158,13 @@ def test_nothing_is_erased_unless_the_settings_say_so_and_nothing_active_ever() 
 @given(MEMORIES, st.dictionaries(st.sampled_from(["archived", "color"]), st.integers(), max_size=2))
 def test_what_is_put_away_comes_back_as_it_was_and_says_so(one: Memory, metadata: dict[str, Any]) -> None:
     one = replace(one, metadata=metadata)
+    assert restored(one, now=NOW + 1) == one  # it is active
     away = put_away(one, RetentionReason.QUOTA, now=NOW).after
     assert away is not None
-    assert away.status is MemoryStatus.ARCHIVED
-    assert away.metadata["archived"]["why"] == "quota"
+    assert (away.status, away.metadata["archived"]["why"]) == (MemoryStatus.ARCHIVED, "quota")
     back = restored(away, now=NOW + 1)
-    expected = replace(one, updated_at=NOW + 1, metadata={**metadata, "restored": {"at": NOW + 1}})
-    assert back == expected
+    assert back == replace(one, updated_at=NOW + 1, metadata={**metadata, "restored": {"at": NOW + 1}})
     assert gone([back], RetentionRules(floor=1.0)) == []
-
-
-def test_what_is_superseded_cannot_be_brought_back_and_what_is_active_stays_as_it_is() -> None:
-    with pytest.raises(BadInput, match="only archived memories"):
-        restored(memory(status=MemoryStatus.SUPERSEDED), now=NOW)
-    assert restored(memory(), now=NOW + 1) == memory()
 
 
 @pytest.mark.parametrize(
@@ -208,39 +188,22 @@ def test_only_the_same_words_in_the_same_order_are_one_statement(one: str, other
     assert (united([memory("a", content=one), memory("b", content=other)], now=NOW) != []) is is_same
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"subject": "sibling"},
-        {"name": "Ana"},
-        {"attribute": "drink"},
-        {"is_affirmed": False},
-        {"project_id": "p"},
-        {"agent_id": "a"},
-        {"status": MemoryStatus.SUPERSEDED},
-    ],
-    ids=["subject", "name", "attribute", "polarity", "project", "agent", "superseded"],
-)
-def test_the_same_words_that_claim_something_else_or_stand_elsewhere_stay_apart(fields: dict[str, Any]) -> None:
-    assert united([memory("a", content="She likes tea"), memory("b", content="She likes tea", **fields)], now=NOW) == []
+CLAIMED = {"subject": "sibling", "name": "Ana", "attribute": "drink", "is_affirmed": False}
+ELSEWHERE = {"project_id": "p", "agent_id": "a", "status": MemoryStatus.SUPERSEDED}
+
+
+@pytest.mark.parametrize(("field", "value"), [*CLAIMED.items(), *ELSEWHERE.items()])
+def test_the_same_words_that_claim_something_else_or_stand_elsewhere_stay_apart(field: str, value: Any) -> None:
+    other = memory("b", content="She likes tea", **{field: value})
+    assert united([memory("a", content="She likes tea"), other], now=NOW) == []
 
 
 def test_one_row_stays_with_all_the_evidence_and_the_best_of_each() -> None:
     first, second = Evidence("I like tea", "t1"), Evidence("i like tea!", "t2")
-    rows = [
-        memory("late", content="i like tea!", evidence=(second,), confidence=0.9, said_at=NOW, access_count=1),
-        memory(
-            "early",
-            content="I like tea",
-            evidence=(first,),
-            importance=0.8,
-            said_at=NOW - 50,
-            access_count=7,
-            used_at=NOW,
-        ),
-        memory("other", content="I like coffee"),
-    ]
-    [[kept, put]] = united(rows, now=NOW + 1)
+    late = memory("late", content="i like tea!", evidence=(second,), confidence=0.9, said_at=NOW, access_count=1)
+    used = {"importance": 0.8, "said_at": NOW - 50, "access_count": 7, "used_at": NOW}
+    early, other = memory("early", content="I like tea", evidence=(first,), **used), memory("x", content="I like milk")
+    [[kept, put]] = united([late, early, other], now=NOW + 1)
     assert (kept.why, kept.memory.id) == (RetentionReason.UNITED, "early")
     assert kept.after is not None
     assert kept.after.evidence == (first, second)
@@ -248,7 +211,7 @@ def test_one_row_stays_with_all_the_evidence_and_the_best_of_each() -> None:
     assert (put.why, put.memory.id, put.memory.status) == (RetentionReason.DUPLICATE, "late", MemoryStatus.ARCHIVED)
     assert put.memory.metadata["archived"] == {"why": "duplicate", "at": NOW + 1, "of": "early"}
     assert put.memory.content == "i like tea!"
-    assert united([kept.after, put.memory, rows[2]], now=NOW + 2) == []
+    assert united([kept.after, put.memory, other], now=NOW + 2) == []
 
 
 def test_what_an_application_stored_or_was_brought_back_is_never_put_away_for_its_likeness() -> None:

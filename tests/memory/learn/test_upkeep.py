@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +16,7 @@ import memory_rows
 import numpy as np
 import pytest
 from absent_stores import memory_bank, request_stores
+from frozen_parts import Frozen
 from hashing_embedder import HashingEmbedder
 from learning_parts import Faults, Killed
 from note_lookup import notes_of
@@ -193,28 +194,16 @@ async def test_a_quota_reached_by_many_is_kept_in_pieces(here: World) -> None:
     assert await here.by_status(MemoryStatus.ARCHIVED) == set(ids[:-100])
 
 
-class ChangedMeanwhile:
-    """A store in which somebody else changes a memory after upkeep has read it, right before the lock."""
-
-    def __init__(self, store: MemoryStore, changed: Memory) -> None:
-        self._store = store
-        self._changed = changed
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    async def memories(self, user_id: str, memory_ids: Sequence[str]) -> list[Memory]:
-        found = await self._store.memories(user_id, memory_ids)
-        vectors = await EMBEDDER.embed([self._changed.content], is_urgent=False)
-        await self._store.apply("ann", [Change(ChangeKind.UPDATE, self._changed)], np.asarray(vectors))
-        return found
-
-
 async def test_a_row_that_was_changed_after_the_plan_is_left_alone_with_all_that_belongs_to_it(here: World) -> None:
     await here.put(*MIXED)
     tea, again, *_ = MIXED
     changed = replace(again, content="I like black tea", updated_at=NOW + 1)
-    meddled = replace(here, store=ChangedMeanwhile(here.store, changed))
+
+    async def somebody_changes() -> None:
+        vectors = await EMBEDDER.embed([changed.content], is_urgent=False)
+        await here.store.apply("ann", [Change(ChangeKind.UPDATE, changed)], vectors)
+
+    meddled = replace(here, store=Frozen(here.store, "get", somebody_changes))  # rows are read again before a write
     steps = await meddled.upkeep().run("ann")
     assert [step.memory.id for step in steps] == ["week"]
     rows = await here.rows()
