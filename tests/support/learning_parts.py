@@ -251,6 +251,22 @@ class Bench:
         return self.metrics.registry.get_sample_value(name, labels) or 0.0
 
 
+@asynccontextmanager
+async def running(*workers: Worker) -> AsyncIterator[None]:
+    """They run until the block ends, and then finish what is under way."""
+    until = asyncio.Event()
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        for worker in workers:
+            group.create_task(worker.run(until))
+        yield
+        until.set()
+
+
+async def happens(is_so: Callable[[], bool]) -> None:
+    while not is_so():
+        await asyncio.sleep(0.01)
+
+
 class Moody(PlainReader):
     """A model that meets one trouble after the other with ann's turns, then reads; `at`: when it was asked."""
 

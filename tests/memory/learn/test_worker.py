@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from learning_parts import Bench, Faults, Killed, Moody
+from learning_parts import Bench, Faults, Killed, Moody, happens, running
 from plain_reader import PlainReader
 from turn_logs import Process, a_turn, sqlite_deployment
 
@@ -47,13 +47,10 @@ async def test_a_told_fact_becomes_one_memory_with_its_evidence_for_each_user_an
 async def test_a_running_worker_learns_what_is_closed_and_what_a_dead_process_left_open(bench: Bench) -> None:
     async with bench.deployment.start() as dying:
         await dying.log.open(a_turn("open-one", text=BUDGET))
-    async with bench.deployment.start() as process, asyncio.timeout(60), asyncio.TaskGroup() as group:
-        until = asyncio.Event()
-        group.create_task(bench.worker(process).run(until))
+    async with bench.deployment.start() as process, running(bench.worker(process)):
         await bench.tell(process, "My cat is called Tom.")
         while len(await bench.memories()) < 2:
             await asyncio.sleep(0.01)
-        until.set()
     assert await bench.contents() == [BUDGET, "My cat is called Tom."]
 
 
@@ -62,12 +59,8 @@ async def test_no_more_windows_are_learnt_at_once_than_are_allowed(bench: Bench,
     settings = WorkerSettings(windows_at_once=3)
     for number in range(7):
         await bench.tell(process, BUDGET, user=f"user-{number}")
-    until = asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        group.create_task(bench.worker(process, model=model, settings=settings).run(until))
-        while model.finished < 7:
-            await asyncio.sleep(0.01)
-        until.set()
+    async with running(bench.worker(process, model=model, settings=settings)):
+        await happens(lambda: model.finished == 7)
     assert model.most_at_once == 3
 
 
@@ -124,13 +117,9 @@ async def test_two_sessions_of_one_user_learning_at_once_lose_no_update(bench: B
     async with bench.deployment.start() as one, bench.deployment.start() as two:
         for number in range(12):
             await bench.tell(one, BUDGET, session=f"s{number % 2}")
-        until = asyncio.Event()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(bench.worker(one).run(until))
-            group.create_task(bench.worker(two).run(until))
+        async with running(bench.worker(one), bench.worker(two)):
             while (await one.log.backlog("ann", opened_before=1e12)).pending:
                 await asyncio.sleep(0.02)
-            until.set()
         (memory,) = await bench.memories()
         assert memory.evidence[0].turn_id == "turn-1"
         assert len(memory.evidence) == 5
