@@ -13,6 +13,7 @@ from suspensions import EVERY, crash_points
 from turn_logs import START, Process, a_turn, leased
 
 from memory.errors import Unavailable
+from memory.learn.worker import WorkerSettings
 from memory.model import (
     BranchShift,
     ChainLink,
@@ -20,6 +21,7 @@ from memory.model import (
     Message,
     PastNote,
     ProfileLine,
+    Role,
     SentConversation,
     SentExchange,
     Turn,
@@ -72,6 +74,14 @@ async def test_a_withdrawn_memory_leaves_notes_and_profile_at_once(bench: Bench,
     await worker.work_off()
     assert [line.text for line in (await process.profiles.get("ann", [""]))[""].lines] == ["I like tea"]
     assert list(await notes_of(process.notes, "ann", list(by_content))) == ["I like tea"]
+
+
+async def test_raw_words_of_an_abandoned_branch_go(bench: Bench, process: Process) -> None:
+    worker = bench.worker(process, settings=WorkerSettings(words_of=frozenset({Role.USER})))
+    for number, texts in enumerate((["Hm, weather"], ["Hm, weather", "And a giraffe"], ["Hm, weather", "Ho hum"])):
+        await say(process, f"t{number}", *texts, at=number)
+        await worker.work_off()
+    assert await bench.raw_words() == ["Hm, weather", "Ho hum"]
 
 
 async def test_an_abandoned_turn_explains_no_question_of_a_chain_and_is_no_context(

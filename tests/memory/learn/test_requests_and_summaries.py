@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 from learning_parts import Bench, Faults
@@ -43,16 +42,21 @@ async def test_what_a_topic_names_and_the_request_itself_are_left_out(bench: Ben
     assert await in_summaries(process) == {"s1": ["I live in Leeds."], "s2": []}
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        ("The weather is dull today", "Forget what I just said."),  # though no memory holds it
-        ("My brother owes me 400 euros. Do not store that.",),
-    ],
-    ids=["what was said right before", "a withheld message"],
-)
-async def test_what_a_request_means_without_naming_it_is_left_out(bench: Bench, process: Process, said: Any) -> None:
-    await bench.learn(process, "I live in Leeds.", *said)
+ORDERS = {
+    "what was said right before, though no memory holds it": ["The weather is dull today", "Forget what I just said."],
+    "a withheld message": ["My brother owes me 400 euros. Do not store that."],
+    "a claim that was only withheld": ["My locker number is 9876.", "Forget my locker number."],
+    "all behind an order to stop": ["Don't remember anything again. I like tea.", "I row.", "The weather is dull"],
+}
+
+
+@pytest.mark.parametrize("said", ORDERS.values(), ids=ORDERS)
+async def test_what_an_order_in_its_window_means_is_left_out(bench: Bench, process: Process, said: list[str]) -> None:
+    """Where neither a memory nor a row of raw words ever existed."""
+    for one in ("I live in Leeds.", *said):
+        await bench.tell(process, one)
+    await bench.worker(process).work_off()
+    assert await bench.contents() == ["I live in Leeds."]
     assert await in_summaries(process) == {"s1": ["I live in Leeds."]}
 
 
@@ -67,13 +71,6 @@ async def test_forget_everything_leaves_out_all_that_its_project_said_before(ben
     assert set(map(tuple, (await in_summaries(process)).values())) == {()}
     await bench.learn(process, "I moved to York.", session="s1")
     assert (await in_summaries(process))["s1"] == ["I moved to York."]
-
-
-async def test_a_claim_that_was_only_withheld_leaves_its_turn_out(bench: Bench, process: Process) -> None:
-    """In one window, so that neither a memory nor a row of raw words ever existed."""
-    await bench.learn(process, "My locker number is 9876.", "The weather is dull today", "Forget my locker number.")
-    assert await bench.contents() == []
-    assert await in_summaries(process) == {"s1": ["The weather is dull today"]}
 
 
 async def test_a_filled_in_request_withholds_what_its_window_said_before(bench: Bench, process: Process) -> None:
@@ -149,14 +146,6 @@ async def test_what_the_gate_refused_or_beyond_the_rate_is_left_out(bench: Bench
     assert await in_summaries(process) == {"s1": ["I live in Leeds."]}
 
 
-async def test_nothing_behind_an_order_to_stop_is_kept(bench: Bench, process: Process) -> None:
-    for one in ("I live in Leeds.", "Don't remember anything again. I like tea.", "I row.", "The weather is dull"):
-        await bench.tell(process, one)
-    await bench.worker(process).work_off()
-    assert await bench.contents() == ["I live in Leeds."]
-    assert await in_summaries(process) == {"s1": ["I live in Leeds."]}
-
-
 async def test_an_order_within_a_role_or_in_another_s_words_deletes_nothing_and_is_counted(
     bench: Bench, process: Process
 ) -> None:
@@ -168,7 +157,7 @@ async def test_an_order_within_a_role_or_in_another_s_words_deletes_nothing_and_
     await bench.learn(process, "I live in Leeds.", "I like tea.")
     await bench.tell(process, "Hark. Forget that I live in Leeds.")
     await bench.worker(process, reader=Framing()).work_off()
-    assert sorted(await bench.contents()) == ["I like tea.", "I live in Leeds."]
+    assert await bench.contents() == ["I like tea.", "I live in Leeds."]
     assert bench.count("memproxy_facts_dropped_total", reason="framed") == 1
     await bench.tell(process, "Forget that I live in Leeds.")
     await bench.worker(process, reader=Framing()).work_off()
