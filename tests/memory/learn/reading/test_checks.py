@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from reading_parts import AT, a_claim, said
 
-from memory.language.restating import as_typed
 from memory.learn.reading.checks import CheckedAnswer, check_answer, distinct_claims, merge_second_answer
 from memory.learn.reading.prompting import ShippedChat, shipped_chats
 from memory.learn.reading.transcript import transcripts, written_chat
@@ -67,13 +67,8 @@ def test_what_has_not_the_form_of_a_claim_is_an_objection_never_an_error(item: A
 @pytest.mark.parametrize(
     "fields",
     [
-        {"about": "sibling", "name": "Leo"},
-        {"about": "brother"},
-        {"attr": "job"},
-        {"category": "stuff"},
-        {"from": "2031-01-01"},
-        {"until": "soon"},
-        {"when": "is", "from": "2024-06-04", "until": "2024-06-01"},
+        *({"about": "sibling", "name": "Leo"}, {"about": "brother"}, {"attr": "job"}, {"category": "stuff"}),
+        *({"from": "2031-01-01"}, {"until": "soon"}, {"when": "is", "from": "2024-06-04", "until": "2024-06-01"}),
     ],
 )
 def test_a_field_that_fails_is_left_out_and_objected_to(fields: dict[str, Any]) -> None:
@@ -91,32 +86,9 @@ def test_values_that_do_not_stand_are_left_out_and_without_any_left_it_is_no_cla
     assert (len(found.sound), len(found.objections)) == (0, 1)
 
 
-@pytest.mark.parametrize(
-    ("words", "quote", "typed"),
-    [
-        ("levi", "My brother Levi", "Levi"),
-        ("12 kg", "I weigh 12kg", "12kg"),
-        ("5", "I have 15 hens", ""),
-        ("15", "I have 15 hens", "15"),
-        ("Al", "I really like bananas.", ""),
-        ("nan", "I really like bananas.", ""),
-        ("Al", "I really like Al.", "Al"),
-        ("Ann", "Ann\u2019s cat", "Ann"),
-        ("米粒", "我的猫叫米粒呢", "米粒"),
-        ("don't", "I don\u2019t dive", "don\u2019t"),
-        ("STRASSE", "meine Straße", "Straße"),
-        ("１２", "房间12号", "12"),
-        ("", "anything", ""),
-        ("  ", "anything", ""),
-    ],
-)
-def test_words_are_found_as_typed_case_width_and_space_aside(words: str, quote: str, typed: str) -> None:
-    assert as_typed(words, quote) == typed
-
-
-@pytest.mark.parametrize(("values", "taken"), [([15, "hens"], ("15", "hens")), ("hens", ("hens",))])
-def test_numbers_and_single_words_are_taken_for_the_lists_that_they_stand_for(values: Any, taken: Any) -> None:
-    assert sound(a_claim(u=1, values=values), turns=said("I keep 15 hens.")).values == taken
+def test_numbers_and_single_words_are_taken_for_the_lists_that_they_stand_for() -> None:
+    for values, taken in (([15, "hens"], ("15", "hens")), ("hens", ("hens",))):
+        assert sound(a_claim(u=1, values=values), turns=said("I keep 15 hens.")).values == taken
 
 
 @pytest.mark.parametrize("text", ["We've sold the caravan.", "I don't eat fish.", "国庆我不去了。"])
@@ -328,3 +300,82 @@ def test_our_own_examples_pass_the_checks(example: ShippedChat) -> None:
     found = check_answer(example.claims, part, made_by="us")
     assert found.objections == ()
     assert len(distinct_claims(found.sound)) == len(example.claims)
+
+
+# In reply to the assistant: what is taken along of its question, and whose words those are
+
+
+def answer_to(question: str, text: str, *items: Any) -> CheckedAnswer:
+    """Of a message in reply to what the assistant said."""
+    turns = [replace(turn, id="t9") for turn in said(text)]
+    (part,) = transcripts(turns, context=said("Hi.", answers=[question]))
+    return check_answer(items, part, made_by="a model")
+
+
+def replied(text: str, question: str, **fields: Any) -> Claim:
+    """The only claim in such a message; nothing is wrong with it."""
+    found = answer_to(question, text, a_claim(1, **fields))
+    assert found.objections == ()
+    (placed,) = found.sound
+    return placed.claim
+
+
+@pytest.mark.parametrize("act", ["confirm", "state"])
+def test_a_bare_yes_quotes_the_question_and_says_whose_words_they_are(act: str) -> None:
+    claim = replied("yes", "Nice. Do you still dive?", act=act)
+    assert (claim.act, claim.text) == (Act.STATE, "Do you still dive? yes")
+    assert (claim.evidence.quote, claim.evidence.role) == ("Do you still dive?", Role.ASSISTANT)
+    unasked = replied("yes", "You still dive.", act="confirm")
+    assert (unasked.act, unasked.text) == (Act.CONFIRM, "yes")
+
+
+@pytest.mark.parametrize("text", ["Nope.", "Nah", "No.", "Nö", "不是"])
+@pytest.mark.parametrize("says_no", [True, False])
+def test_a_bare_no_denies_what_was_asked_whatever_the_model_says(text: str, *, says_no: bool) -> None:
+    claim = replied(text, "Nice. Are you vegetarian?", no=says_no)
+    assert (claim.text, claim.is_affirmed) == (f"Are you vegetarian? {text}", False)
+
+
+def test_a_yes_in_more_words_states_what_the_model_makes_of_it_and_the_question() -> None:
+    asked = "Are the twins both vegetarian?"
+    fields = {"act": "confirm", "content": "The twins are both vegetarian"}
+    claim = replied("Yes, both of them.", asked, **fields)
+    assert (claim.act, claim.text, claim.question) == (Act.STATE, fields["content"], asked)
+    assert replied("Yes, both of them.", asked, act="confirm").act is Act.CONFIRM
+
+
+MOST = "What is it that you like most of all?"
+COOK = "Since you are diabetic and vegetarian, what do you like to cook?"
+
+
+@pytest.mark.parametrize(
+    ("asked", "text", "content", "stated"),
+    [
+        (COOK, "I like making pasta.", "", "I like making pasta."),  # not completed: no question is taken along
+        ("What is your budget?", "900 euros", "My budget is 900 euros", "My budget is 900 euros"),
+        (MOST, "Pasta.", "I adore Zanzibar, Pasta.", f"{MOST} Pasta."),  # its words add something
+        (MOST, "面条", "I adore Zanzibar, 面条", f"{MOST} 面条"),
+        (COOK, "Pasta.", "I cook Zanzibar pasta", "what do you like to cook? Pasta."),  # only what it asks
+    ],
+)
+def test_a_reply_that_the_model_completes_takes_the_question_along_or_is_marked_with_it(
+    asked: str, text: str, content: str, stated: str
+) -> None:
+    claim = replied(text, asked, content=content)
+    assert (claim.text, claim.evidence.quote) == (stated, text)
+    assert claim.question == (asked[-len(claim.question) :] if content else "")
+    assert bool(claim.question) is bool(content)
+
+
+def test_each_sentence_of_a_reply_may_take_words_of_the_question_along() -> None:
+    text, question = "At most 140 euros. Somewhere quiet. I row.", "What is your budget for the hotel?"
+    words = {1: "My budget for the hotel is at most 140 euros", 2: "The hotel is somewhere quiet", 3: "I row in Rome"}
+    worded = [a_claim(n, content=content) for n, content in words.items()]
+    found = answer_to(f"Is it in Rome? {question}", text, *worded)
+    assert [(one.claim.text, one.claim.question) for one in found.sound] == [(words[n], question) for n in (1, 2)]
+    assert [one.claim.text for one in found.doubtful] == ["I row."]  # "Rome" does not stand in the question
+    spoilt = answer_to(question, text, *(a_claim(n, content="I adore Zanzibar") for n in (1, 2)))
+    assert [one.claim.text for one in (*spoilt.sound, *spoilt.doubtful)] == [
+        f"{question} At most 140 euros.",  # nothing before it stands
+        "Somewhere quiet.",
+    ]
