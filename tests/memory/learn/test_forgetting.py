@@ -42,6 +42,7 @@ SISTERS_HOME = known("My sister lives in Oslo", attribute="home", values=("Oslo"
 KNEE = known("I tore my left knee while skiing", attribute="health")
 JOB = known("I am a welder at Baxter", attribute="occupation", values=("welder",))
 ALL = [HOME, SISTERS_HOME, KNEE, JOB]
+OF_A_SISTER = {"attribute": "home", "relation": Relation.SIBLING}
 
 
 def like(request: ForgetRequest, likeness: dict[str, float], *over: Memory) -> Closeness:
@@ -57,12 +58,7 @@ def like(request: ForgetRequest, likeness: dict[str, float], *over: Memory) -> C
     [
         ({}, {HOME.content: 0.2}, [HOME], [HOME]),  # nothing but what the reader says of the two
         ({}, {KNEE.content: 0.7}, [], [KNEE]),  # nothing but the meaning
-        (
-            {"attribute": "home", "relation": Relation.SIBLING},
-            {SISTERS_HOME.content: 0.6, HOME.content: 0.3},
-            [],
-            [SISTERS_HOME],
-        ),
+        (OF_A_SISTER, {SISTERS_HOME.content: 0.6, HOME.content: 0.3}, [], [SISTERS_HOME]),
         ({"values": ("welder",)}, {JOB.content: 0.55}, [], [JOB]),
         ({"attribute": "body"}, {HOME.content: 0.15, KNEE.content: 0.25}, [], []),
         ({"attribute": "health", "values": ("asthma",)}, {KNEE.content: 0.25}, [], []),
@@ -84,13 +80,10 @@ def test_what_a_meant_memory_superseded_goes_with_it() -> None:
     assert matching_ids(request, [old, HOME], [request.turn], close) == ["old", HOME.id]
 
 
-def test_a_request_of_which_the_reader_is_not_sure_is_none() -> None:
-    assert requests_of([claim("forget my address", act=Act.FORGET, confidence=0.6)], [turn("forget my address")]) == []
-
-
-def test_a_request_reaches_back_never_forward() -> None:
+def test_a_request_reaches_back_never_forward_and_one_of_which_the_reader_is_not_sure_is_none() -> None:
     request, later = asked("forget my address", attribute="home"), replace(HOME, said_at=NOW + 1)
     assert matching_ids(request, [later], [request.turn], like(request, {HOME.content: 0.9})) == []
+    assert requests_of([replace(request.claim, confidence=0.6)], [request.turn]) == []
 
 
 def test_what_i_just_said_means_the_turn_before() -> None:
@@ -127,26 +120,20 @@ def test_an_order_that_is_taken_back_in_its_turn_counts_for_nothing() -> None:
 
 def test_what_is_not_to_be_stored_and_then_is_after_all_is_not_withheld() -> None:
     said = turn("I row. Do not store that. Or do.")
-    rows, order, keep = (
-        claim("I row."),
-        claim("Do not store that.", act=Act.WITHHOLD),
-        claim("Or do.", act=Act.WITHHOLD),
-    )
+    order, keep = (claim(text, act=Act.WITHHOLD) for text in ("Do not store that.", "Or do."))
     reaches = {order.text: OrderReach.PREVIOUS, keep.text: OrderReach.REVOKED}
-    assert requests_of([order, keep], [said], reaches, said=[rows, order, keep]) == []
+    assert requests_of([order, keep], [said], reaches, said=[claim("I row."), order, keep]) == []
 
 
 def test_that_behind_a_statement_means_the_statement_and_not_the_turn_before() -> None:
-    order, owes = claim("Forget that.", act=Act.FORGET), claim("My brother owes me 400 euros.")
-    turns = [
-        turn("I have a cat", turn_id="t0", at=NOW - 9),
-        turn("I like tea. My brother owes me 400 euros. Forget that."),
-    ]
-    (request,) = requests_of(
-        [order], turns, {order.text: OrderReach.PREVIOUS}, said=[claim("I like tea."), owes, order]
+    order, tea, owes = (
+        claim("Forget that.", act=Act.FORGET),
+        claim("I like tea."),
+        claim("My brother owes me 400 euros."),
     )
-    claims = [claim("I have a cat", turn="t0"), claim("I like tea."), owes]
-    assert withheld_claims(claims, [request], turns, UNKNOWN) == {owes}
+    turns = [turn("I have a cat", turn_id="t0", at=NOW - 9), turn(f"{tea.text} {owes.text} {order.text}")]
+    (request,) = requests_of([order], turns, {order.text: OrderReach.PREVIOUS}, said=[tea, owes, order])
+    assert withheld_claims([claim("I have a cat", turn="t0"), tea, owes], [request], turns, UNKNOWN) == {owes}
     assert matching_ids(request, [known("I have a cat")], turns) == []
 
 
@@ -167,9 +154,8 @@ def test_what_comes_close_stays_and_the_receipt_says_what_did_and_what_went() ->
 
 def test_an_order_not_to_store_what_is_known_forgets_it_too() -> None:
     blood = known("My blood type is AB negative.", attribute="health")
-    withheld, topic = requests_of(
-        [claim(text := "Don't store my blood type.", act=Act.WITHHOLD, attribute="health")], [turn(text)]
-    )
+    order = claim("Don't store my blood type.", act=Act.WITHHOLD, attribute="health")
+    withheld, topic = requests_of([order], [turn(order.text)])
     assert (withheld.reach, topic.reach) == (OrderReach.MESSAGE, OrderReach.TOPIC)
     assert matching_ids(topic, [blood], [topic.turn], like(topic, {blood.content: 0.5})) == [blood.id]
     assert matching_ids(withheld, [blood], [withheld.turn], like(withheld, {blood.content: 0.5})) == []
@@ -188,35 +174,24 @@ def test_an_order_not_to_store_that_is_the_whole_message_means_what_its_clause_n
     assert ordered("I have asthma, please don't store that.", "please don't store that") == [message]
 
 
-def test_what_is_withheld_does_not_stay_in_what_took_its_words_along() -> None:
-    gone, kept = claim("I have asthma."), claim("I have asthma. It makes me tired.")
-    kept = replace(kept, evidence=replace(kept.evidence, quote="It makes me tired."))
+def test_what_is_withheld_does_not_stay_in_what_took_its_words_along_or_its_value_for_a_pronoun() -> None:
+    gone, kept = claim("I have asthma."), claim("I have asthma. It makes me tired.", quote="It makes me tired.")
     assert [one.text for one in without_words_of([gone], [kept])] == ["It makes me tired."]
-
-
-def test_nor_does_its_value_where_a_model_put_it_in_place_of_a_pronoun() -> None:
-    gone = claim("My brother Levi lives in Tallinn.", values=("Tallinn",))
-    kept = claim("I visit Levi in Tallinn in May", name="Levi", values=("Tallinn", "May"))
-    kept = replace(kept, evidence=Evidence("I visit him there in May.", gone.evidence.turn_id))
+    gone, said = claim("My brother Levi lives in Tallinn.", values=("Tallinn",)), "I visit him there in May."
+    kept = claim("I visit Levi in Tallinn in May", name="Levi", values=("Tallinn", "May"), quote=said)
     (left,) = without_words_of([gone], [kept])
-    assert (left.text, left.name, left.values) == ("I visit him there in May.", "", ("May",))
+    assert (left.text, left.name, left.values) == (said, "", ("May",))
     (whole,) = without_words_of([replace(gone, values=("Riga",))], [kept])
     assert whole == kept
 
 
-def test_a_withheld_message_teaches_nothing_and_others_do() -> None:
-    turns = [turn("I have a cat", turn_id="t0", at=NOW - 9), turn("off the record: I hate my boss. I live in Leeds.")]
-    requests = requests_of([claim("off the record: I hate my boss.", act=Act.WITHHOLD)], turns[1:])
-    claims = [claim("I live in Leeds."), claim("I have a cat", turn="t0")]
-    assert withheld_claims(claims, requests, turns, UNKNOWN) == set(claims[:1])
-
-
-def test_what_is_asked_to_be_remembered_behind_an_order_not_to_store_is_kept() -> None:
+def test_a_withheld_message_teaches_nothing_but_what_is_asked_to_be_remembered_behind_the_order_and_others_do() -> None:
     said = turn("Remember that I row. Don't store my number, it is 5. Remember that I live in Oslo. I like tea.")
     requests = requests_of([claim("Don't store my number, it is 5.", act=Act.WITHHOLD)], [said])
     before, oslo = (claim(f"Remember that I {does}.", act=Act.REMEMBER) for does in ("row", "live in Oslo"))
-    claims = [before, oslo, claim("I like tea.")]
-    assert withheld_claims(claims, requests, [said], UNKNOWN) == {before, claims[2]}
+    tea, other = claim("I like tea."), claim("I have a cat", turn="t0")
+    turns = [turn("I have a cat", turn_id="t0", at=NOW - 9), said]
+    assert withheld_claims([before, oslo, tea, other], requests, turns, UNKNOWN) == {before, tea}
 
 
 def test_a_new_value_behind_a_request_is_learnt() -> None:
