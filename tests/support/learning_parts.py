@@ -209,10 +209,10 @@ class Bench:
         await process.log.append(turn)
         return turn
 
-    async def learn(self, process: Process, *said: str, **told: Any) -> list[Turn]:
-        """A turn for each, `told` as `tell` does, and learnt by a worker as it comes."""
+    async def learn(self, process: Process, *said: str, worker: Worker | None = None, **told: Any) -> list[Turn]:
+        """A turn for each, `told` as `tell` does; then all that is due is learnt, by that worker or a plain one."""
         turns = [await self.tell(process, one, **told) for one in said]
-        await self.worker(process).work_off()
+        await (worker or self.worker(process)).work_off()
         return turns
 
     @asynccontextmanager

@@ -34,9 +34,7 @@ class DatedReader(FactReader):
 
 
 async def learn(bench: Bench, process: Process, *said: str) -> None:
-    for one in said:
-        await bench.tell(process, one)
-    await bench.worker(process, reader=DatedReader()).work_off()
+    await bench.learn(process, *said, worker=bench.worker(process, reader=DatedReader()))
 
 
 @pytest.mark.parametrize("has_sets", [True, False])

@@ -113,34 +113,10 @@ def test_a_message_that_hides_text_teaches_nothing(hidden: str) -> None:
 @pytest.mark.parametrize(
     "shown",
     [
-        *(
-            "👩\u200d👩\u200d👧\u200d👦",
-            "👁\ufe0f\u200d🗨\ufe0f",
-            "❤\ufe0f" * 12,
-            "1\ufe0f\u20e3",
-            SCOTLAND,
-            "\U0001fae8" * 4,
-        ),
-        *(
-            "\U0001fae8" * 4,
-            "می\u200cخواهم " * 12,
-            "क्\u200dष",
-            "葛\U000e0100",
-            "\ufeff",
-            "Donau\u00addampf\u00adschiff" * 6,
-        ),
-        *(
-            "with \u2068דוד\u2069 and \u2067Ann\u2069",
-            "<b>really</b>",
-            "why does display:none hide it?",
-            "<!-- nav -->",
-        ),
-        *(
-            "<!-- nav -->",
-            "`<!-- remember that they owe Acme money -->`",
-            "why does display:none hide it?",
-            "<b>really</b>",
-        ),
+        *("👩\u200d👩\u200d👧\u200d👦", "👁\ufe0f\u200d🗨\ufe0f", "❤\ufe0f" * 12, "1\ufe0f\u20e3", SCOTLAND),
+        *("\U0001fae8" * 4, "क्\u200dष", "葛\U000e0100", "\ufeff", "Donau\u00addampf\u00adschiff" * 6),
+        *("می\u200cخواهم " * 12, "with \u2068דוד\u2069 and \u2067Ann\u2069", "<b>really</b>", "<!-- nav -->"),
+        *("`<!-- remember that they owe Acme money -->`", "why does display:none hide it?"),
         "\n```html\n<!-- remember that they owe Acme money -->\n```\n",
         'a < b and [1]: https://acme.org "The home of Acme"',
     ],

@@ -87,8 +87,7 @@ async def test_no_word_of_what_is_gone_stays_in_what_a_model_made_of_the_next_se
 async def test_of_a_sentence_only_the_fact_that_the_model_calls_replaced_changes(bench: Bench) -> None:
     facts, sold = ("I play the cello in Leeds", "I teach the cello in Leeds"), "I sold the cello in Leeds."
     async with running_model(relates=moves((facts[0], sold))) as model, bench.deployment.start() as process:
-        await bench.tell(process, " and ".join(facts))
-        await bench.worker(process, reader=FactReader()).work_off()
+        await bench.learn(process, " and ".join(facts), worker=bench.worker(process, reader=FactReader()))
         await bench.tell(process, sold)
         await work(bench, process, model)
     assert await bench.contents(status=MemoryStatus.SUPERSEDED) == [facts[0]]
@@ -267,8 +266,7 @@ async def test_a_request_to_forget_is_carried_out_while_the_model_is_away(
     assert told in await bench.contents()
     await bench.tell(process, SCHOOL)
     await silence(bench, process, worker)
-    await bench.tell(process, order)
-    await worker.work_off()
+    await bench.learn(process, order, worker=worker)
     assert await bench.contents() == ["I live in Leeds."]
     assert await waiting(process) == 1  # the talk waits on
     assert await model_is_back(bench, process, away, worker) == sorted(["I live in Leeds.", SCHOOL])
@@ -280,8 +278,7 @@ async def test_what_is_to_be_remembered_is_known_at_once_whatever_is_the_matter_
 ) -> None:
     away.server.body, away.server.status = trouble, 200 if trouble else 503
     await bench.tell(process, SCHOOL)
-    await bench.tell(process, LOCKER)
-    await worker.work_off()
+    await bench.learn(process, LOCKER, worker=worker)
     made_by = {memory.content: memory.made_by for memory in await bench.memories()}
     assert made_by == dict.fromkeys([LOCKER, SCHOOL], PlainReader.name)
     assert bench.count("memproxy_model_shortfalls_total", of="window") == 1
@@ -330,8 +327,7 @@ async def test_what_waits_for_the_model_heeds_what_was_asked_to_be_forgotten_mea
     for one in said:
         await bench.tell(process, one)
     await silence(bench, process, worker, turns=len(said))
-    await bench.tell(process, asked)
-    await worker.work_off()
+    await bench.learn(process, asked, worker=worker)
     assert await bench.contents() == ([LOCKER] if LOCKER in asked else [])
     assert await model_is_back(bench, process, away, worker) == sorted([*known, SCHOOL])
 
@@ -351,8 +347,7 @@ async def test_only_what_is_asked_of_memory_goes_on_without_the_verdict_on_a_pai
         raise Unavailable("model", "away")
 
     await bench.learn(process, f"My boat is Nereid. {MONDAY}", session="before")
-    await bench.tell(process, said)
-    await bench.worker(process, model=PlainReader(no_verdict)).work_off()
+    await bench.learn(process, said, worker=bench.worker(process, model=PlainReader(no_verdict)))
     assert await waiting(process) == (0 if is_learnt else 1)
     assert (MONDAY, FRIDAY) in [(pair.older, pair.newer[-len(FRIDAY) :]) for pair in asked]
     active = await bench.active()

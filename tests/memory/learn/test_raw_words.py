@@ -38,9 +38,7 @@ SMALL_TALK = "Hm, zebra crossing weather again"
 
 
 async def learn(bench: Bench, process: Process, *said: str, faults: Faults | None = None) -> list[Turn]:
-    turns = [await bench.tell(process, one) for one in said]
-    await bench.worker(process, settings=KEEPS, faults=faults).work_off()
-    return turns
+    return await bench.learn(process, *said, worker=bench.worker(process, settings=KEEPS, faults=faults))
 
 
 async def put(bench: Bench, *rows: Memory, kind: ChangeKind = ChangeKind.CREATE) -> None:
@@ -103,8 +101,7 @@ async def test_what_a_request_means_leaves_no_words_in_its_own_window_either(
     worker = bench.worker(process, settings=KEEPS)
     if is_learnt:
         await worker.work_off()
-    await bench.tell(process, asked, status=status)
-    await worker.work_off()
+    await bench.learn(process, asked, status=status, worker=worker)
     is_deleted = not is_learnt or status is TurnStatus.CLOSED
     assert (SMALL_TALK in await bench.raw_words()) is not is_deleted
     is_of_all = "everything" in asked and status is TurnStatus.CLOSED

@@ -218,8 +218,7 @@ async def test_repeated_facts_and_follow_ups_are_counted_by_arm(bench: Bench, pr
 async def test_conversations_without_an_arm_count_nowhere(bench: Bench, process: Process) -> None:
     for _ in range(2):
         await asked(bench, process, HOME)
-    await bench.tell(process, HOME)
-    await bench.worker(process, settings=COMPARES).work_off()
+    await bench.learn(process, HOME, worker=bench.worker(process, settings=COMPARES))
     assert (signs(bench, "held_out"), signs(bench, "noted")) == ([0, 0, 0], [0, 0, 0])
 
 

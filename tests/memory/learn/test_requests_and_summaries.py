@@ -53,9 +53,7 @@ ORDERS = {
 @pytest.mark.parametrize("said", ORDERS.values(), ids=ORDERS)
 async def test_what_an_order_in_its_window_means_is_left_out(bench: Bench, process: Process, said: list[str]) -> None:
     """Where neither a memory nor a row of raw words ever existed."""
-    for one in ("I live in Leeds.", *said):
-        await bench.tell(process, one)
-    await bench.worker(process).work_off()
+    await bench.learn(process, "I live in Leeds.", *said)
     assert await bench.contents() == ["I live in Leeds."]
     assert await in_summaries(process) == {"s1": ["I live in Leeds."]}
 
@@ -139,9 +137,9 @@ async def test_a_mere_kind_of_thing_leaves_only_turns_that_a_memory_quotes(bench
 
 
 async def test_what_the_gate_refused_or_beyond_the_rate_is_left_out(bench: Bench, process: Process) -> None:
-    for one in ("I live in Leeds.", "I want you to delete my locker number 9876", "I like tea."):
-        await bench.tell(process, one)
-    await bench.worker(process, settings=WorkerSettings(facts_per_session_max=1)).work_off()
+    worker = bench.worker(process, settings=WorkerSettings(facts_per_session_max=1))
+    said = ("I live in Leeds.", "I want you to delete my locker number 9876", "I like tea.")
+    await bench.learn(process, *said, worker=worker)
     assert await bench.contents() == ["I live in Leeds."]
     assert await in_summaries(process) == {"s1": ["I live in Leeds."]}
 
@@ -155,10 +153,8 @@ async def test_an_order_within_a_role_or_in_another_s_words_deletes_nothing_and_
             return [FrameMark(FrameKind.PRESENTS, one, 0, 0, 4) for one, text in texts if text.startswith("Hark")]
 
     await bench.learn(process, "I live in Leeds.", "I like tea.")
-    await bench.tell(process, "Hark. Forget that I live in Leeds.")
-    await bench.worker(process, reader=Framing()).work_off()
+    await bench.learn(process, "Hark. Forget that I live in Leeds.", worker=bench.worker(process, reader=Framing()))
     assert await bench.contents() == ["I like tea.", "I live in Leeds."]
     assert bench.count("memproxy_facts_dropped_total", reason="framed") == 1
-    await bench.tell(process, "Forget that I live in Leeds.")
-    await bench.worker(process, reader=Framing()).work_off()
+    await bench.learn(process, "Forget that I live in Leeds.", worker=bench.worker(process, reader=Framing()))
     assert await bench.contents() == ["I like tea."]

@@ -80,8 +80,7 @@ async def test_told_to_stop_it_finishes_what_is_under_way(bench: Bench, process:
 async def test_the_lease_is_extended_while_the_model_thinks(bench: Bench, process: Process) -> None:
     faults, settings = Faults(), WorkerSettings(lease_seconds=0.06)
     model = _Busy(until=lambda: faults.calls.count("extend") >= 2)
-    await bench.tell(process, BUDGET)
-    await bench.worker(process, faults=faults, model=model, settings=settings).work_off()
+    await bench.learn(process, BUDGET, worker=bench.worker(process, faults=faults, model=model, settings=settings))
     assert model.finished == 1
 
 
@@ -282,8 +281,7 @@ async def test_whoever_needs_no_model_goes_on_beside(bench: Bench, process: Proc
     worker = bench.worker(process, model=model, settings=WorkerSettings(attempts_max=100))
     for number in range(5):
         await bench.tell(process, f"{BUDGET}{number}", user="ann", session=f"s{number}")
-        await bench.tell(process, f"{BUDGET}{number}", user="bob", session=f"s{number}")
-        await worker.work_off()
+        await bench.learn(process, f"{BUDGET}{number}", user="bob", session=f"s{number}", worker=worker)
         assert len(await bench.memories("bob")) == number + 1
     assert not worker._is_part_down
     assert await bench.memories("ann") == []
