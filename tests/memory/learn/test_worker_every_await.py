@@ -1,7 +1,6 @@
 """A crash at every await of the worker, wherever it stands: the outcome is that of a run that nothing disturbed.
 
-What the scenario does not reach fails the last test, by file and line, but for what `test_worker_around_its_jobs` and
-`test_lost_locks` reach.
+What the scenario does not reach fails the last test, by file and line, but for what `test_lost_locks` reaches.
 """
 
 from __future__ import annotations
