@@ -70,11 +70,6 @@ def test_a_negation_is_found_where_it_is_an_ending_and_not_within_other_words(te
     assert is_denied(text) is is_one
 
 
-def test_a_request_is_without_the_words_of_asking() -> None:
-    assert asked_words("Forget everything about Berlin.") == {"berlin"}
-    assert asked_words("Forget everything.") == set()
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -177,42 +177,23 @@ def test_a_sentence_that_leans_takes_the_one_before_it_along() -> None:
     assert [claim.evidence.quote for claim in claims] == sentences
 
 
-@pytest.mark.parametrize(
-    ("before", "is_taken_along"),
-    [
-        ("How about my new bike? ", True),  # though it is not kept
-        ("Fix my bike.\n\n", False),
-        ("> I have a bike.\n\n", False),
-    ],
-    ids=["a question", "another paragraph", "what is quoted"],
-)
-def test_what_a_sentence_that_leans_takes_along_stands_right_before_it(before: str, *, is_taken_along: bool) -> None:
-    (claim,) = read(f"{before}It cost me 300.", judgement(NOTHING), LEANING)
-    assert (claim.text, claim.evidence.quote) == (f"{before * is_taken_along}It cost me 300.", "It cost me 300.")
+def test_what_a_sentence_that_leans_takes_along_stands_right_before_it() -> None:
+    question, paragraph, quoted = "How about my new bike? ", "Fix my bike.\n\n", "> I have a bike.\n\n"
+    for before, taken in ((question, question), (paragraph, ""), (quoted, "")):  # the question, though it is not kept
+        (claim,) = read(f"{before}It cost me 300.", judgement(NOTHING), LEANING)
+        assert (claim.text, claim.evidence.quote) == (f"{taken}It cost me 300.", "It cost me 300.")
 
 
-@pytest.mark.parametrize(
-    ("text", "facts", "values", "last"),
-    [
-        (
-            "Our little flat has four rooms, costs 1,150 and is on the third floor.",
-            {"Our little flat has four rooms": {}, "costs 1,150": LEANS, "is on the third floor": LEANS},
-            ["1,150", "third floor"],
-            ["Our little flat has four rooms, costs 1,150", "Our little flat has four rooms is on the third floor"],
-        ),
-        (  # but no other fact
-            "My sister Ana lives in Rome and works as a baker.",
-            {"My sister Ana lives in Rome": {}, "works as a baker": LEANS},
-            ["Rome", "baker"],
-            ["My sister Ana lives in … works as a baker"],
-        ),
-    ],
-)
-def test_a_clause_that_leans_takes_along_who_it_is_about(
-    text: str, facts: dict[str, dict[str, Any]], values: list[str], last: list[str]
-) -> None:
-    claims = read(text, stated(text, facts, *values))
-    assert [claim.text for claim in claims] == [*list(facts)[:1], *last]
+def test_a_clause_that_leans_takes_along_who_it_is_about_but_no_other_fact() -> None:
+    text = "Our little flat has four rooms, costs 1,150 and is on the third floor."
+    flat, costs, floor = "Our little flat has four rooms", "costs 1,150", "is on the third floor"
+    claims = read(text, stated(text, {flat: {}, costs: LEANS, floor: LEANS}, "1,150", "third floor"))
+    assert [claim.text for claim in claims] == [flat, f"{flat}, {costs}", f"{flat} {floor}"]
+    assert [claim.evidence.words for claim in claims] == [flat, costs, floor]
+    text = "My sister Ana lives in Rome and works as a baker."
+    facts = {"My sister Ana lives in Rome": {}, "works as a baker": LEANS}
+    claims = read(text, stated(text, facts, "Rome", "baker"))
+    assert [claim.text for claim in claims] == [text[:27], "My sister Ana lives in … works as a baker"]
     assert [claim.evidence.words for claim in claims] == list(facts)
 
 
@@ -265,11 +246,7 @@ def test_what_is_not_the_authors_own_is_never_a_claim() -> None:
     assert read(message, judgement(NOTHING), STATED) == []
 
 
-@pytest.mark.parametrize(
-    ("share", "leaning", "states"),
-    [(0.95, 0.1, True), (0.6, 0.1, False), (0.95, 0.8, False)],
-    ids=["sure", "not sure", "the question leans itself"],
-)
+@pytest.mark.parametrize(("share", "leaning", "states"), [(0.95, 0.1, True), (0.6, 0.1, False), (0.95, 0.8, False)])
 def test_a_reply_that_affirms_a_question_in_its_own_words_also_states_it(
     share: float, leaning: float, *, states: bool
 ) -> None:
@@ -297,12 +274,6 @@ def test_a_bare_yes_or_no_takes_the_question_for_its_evidence(question: str, rep
     assert claim.evidence == Evidence(question, "t0", Role.ASSISTANT)
 
 
-def test_a_short_answer_stands_behind_its_question_and_quotes_the_author_alone() -> None:
-    asked = turn("hi", turn_id="t0", answer="What is your cat called?")
-    (claim,) = read("Miso", judgement({"state": 0.9}, attribute="pet", **LEANS), previous=asked)
-    assert (claim.text, claim.evidence.quote, claim.evidence.role) == ("What is your cat called? Miso", "Miso", "user")
-
-
 BUDGET = "What is your budget for the hotel?"
 ASKED = turn("hi", turn_id="t0", answer=f"Sure. {BUDGET}")
 
@@ -310,15 +281,12 @@ ASKED = turn("hi", turn_id="t0", answer=f"Sure. {BUDGET}")
 @pytest.mark.parametrize(
     ("message", "stands", "contents"),
     [
-        (
-            ["At most 140 euros.", "Somewhere quiet."],
-            [False, False],
-            [f"{BUDGET} At most 140 euros.", f"{BUDGET} At most 140 euros. Somewhere quiet."],
-        ),
-        (["At most 140 euros.", "I row."], [False, True], [f"{BUDGET} At most 140 euros.", "I row."]),
-        (["I row.", "At most 140 euros."], [True, False], ["I row.", "I row. At most 140 euros."]),
-        (["I row.\n\n", "At most 140 euros."], [True, False], ["I row.", "At most 140 euros."]),
-        (["> 90 was fine.\n\n", "At most 140 euros."], [False, False], ["At most 140 euros."]),
+        (["At most 140."], [False], [f"{BUDGET} At most 140."]),
+        (["At most 140.", "In May."], [False, False], [f"{BUDGET} At most 140.", f"{BUDGET} At most 140. In May."]),
+        (["At most 140.", "I row."], [False, True], [f"{BUDGET} At most 140.", "I row."]),
+        (["I row.", "At most 140."], [True, False], ["I row.", "I row. At most 140."]),
+        (["I row.\n\n", "At most 140."], [True, False], ["I row.", "At most 140."]),
+        (["> 90 was fine.\n\n", "At most 140."], [False, False], ["At most 140."]),
     ],
 )
 def test_what_a_reply_begins_with_takes_the_question_along_as_far_as_nothing_stands(
@@ -327,6 +295,7 @@ def test_what_a_reply_begins_with_takes_the_question_along_as_far_as_nothing_sta
     claims = read(" ".join(message), *(STATED if one else LEANING for one in stands), previous=ASKED)
     assert [claim.text for claim in claims] == contents
     assert [claim.question for claim in claims] == [BUDGET * text.startswith(BUDGET) for text in contents]
+    assert [claim.evidence.quote for claim in claims] == [one.strip() for one in message if one[0] != ">"]
     assert {claim.evidence.role for claim in claims} == {Role.USER}
 
 

@@ -112,6 +112,12 @@ async def test_what_cannot_be_read_is_sent_back_once_and_then_unusable(junk: str
     assert model.asked[1][-2].content == junk[:4_000]
 
 
+async def test_claims_of_which_none_stands_twice_are_unusable_but_may_be_taken_back() -> None:
+    with pytest.raises(Unusable):
+        await read(ScriptedChat(claims(a_claim(9))), "I live in Turku.")
+    assert await read(ScriptedChat(claims(a_claim(9)), claims()), "I live in Turku.") == []
+
+
 async def test_only_what_was_wrong_is_asked_again_and_joins_what_was_sound() -> None:
     model = ScriptedChat(
         claims(a_claim(1), a_claim(9), a_claim(3, values=["gardening"])),
@@ -131,12 +137,6 @@ async def test_only_what_was_wrong_is_asked_again_and_joins_what_was_sound() -> 
 async def test_a_claim_that_only_lost_a_field_stays_whatever_the_second_answer_is(second: str | Exception) -> None:
     found = await read(ScriptedChat(claims(a_claim(1, values=["Oslo", "Turku"])), second), "I live in Turku.")
     assert [(claim.text, claim.values) for claim in found] == [("I live in Turku.", ("Turku",))]
-
-
-async def test_claims_of_which_none_stands_twice_are_unusable_but_may_be_taken_back() -> None:
-    with pytest.raises(Unusable):
-        await read(ScriptedChat(claims(a_claim(9))), "I live in Turku.")
-    assert await read(ScriptedChat(claims(a_claim(9)), claims()), "I live in Turku.") == []
 
 
 async def test_of_a_cut_answer_the_whole_claims_are_kept_and_the_rest_is_asked_for_once() -> None:
@@ -296,6 +296,11 @@ async def test_the_first_reader_reads_and_the_other_is_not_asked_unless_the_firs
     assert (counted(metrics, "window"), counted(metrics, "pair")) == (1.0, 0.0)
     assert [one.relation for one in await other_steps_in.relate([PAIR, PAIR])] == [PairRelation.REPLACES] * 2
     assert (counted(metrics, "window"), counted(metrics, "pair")) == (1.0, 1.0)
+    down = Unavailable("model", "down")
+    away = FallbackReader(FixedReader(found=down, relation=down), other, metrics=metrics)
+    for asked in (away.read(said("I dive."), context=()), away.relate([PAIR])):
+        with pytest.raises(Unavailable):  # an outage is passed on
+            await asked
 
 
 @pytest.mark.parametrize(
@@ -317,17 +322,6 @@ async def test_the_other_judges_what_the_first_left_in_the_authors_words(
     first, other = FixedReader(found=[replace(CLAIM, **fields)]), FixedReader(leaning=share)
     (claim,) = await FallbackReader(first, other, metrics=Metrics(CollectorRegistry())).read([], context=())
     assert (claim.text, round(claim.confidence, 2), claim.leans) == (text, confidence, leans)
-
-
-async def test_an_outage_is_passed_on() -> None:
-    down = Unavailable("model", "down")
-    reader = FallbackReader(
-        FixedReader(found=down, relation=down), FixedReader(found=[CLAIM]), metrics=Metrics(CollectorRegistry())
-    )
-    with pytest.raises(Unavailable):
-        await reader.read(said("I dive."), context=())
-    with pytest.raises(Unavailable):
-        await reader.relate([PAIR])
 
 
 @pytest.mark.parametrize(("times", "stepped_in"), [(1, 0.0), (2, 1.0)])
