@@ -3,7 +3,6 @@ to what was forgotten. Nobody is asked again."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 from claims import claim
+from frozen_parts import Frozen
 from learning_parts import Bench, Faults, Killed
 from memory_rows import memory
 from plain_reader import PlainReader, moves
@@ -242,43 +242,28 @@ async def test_what_is_forgotten_while_its_plan_is_tried_again_does_not_return(
             await bench.worker(process, settings=KEEPS_RAW_WORDS, faults=faults).work_off()
     async with bench.later(LATER_SECONDS) as process:
         await process.log.recover()
-        with pytest.MonkeyPatch.context() as patch:
-            is_leased, may_go_on = _paused_embedding(bench, patch)
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(bench.worker(process, settings=KEEPS_RAW_WORDS).work_off())
-                await asyncio.wait_for(is_leased.wait(), 30)
-                bench.deployment.clock.now += 1
-                erasure = bench.erasure(process)
-                if how == "the user":
-                    await erasure.scope("ann", "")
-                elif how == "the turn":
-                    await erasure.source("ann", turn.id)
-                else:
-                    await erasure.withdraw("ann", [turn.id])
-                    await erasure.sources("ann", [turn.id])
-                    await process.log.messages.delete_turns("ann", [turn.id])
-                    await erasure.drop_states("ann")
-                may_go_on.set()
+
+        async def forget() -> None:
+            bench.deployment.clock.now += 1
+            erasure = bench.erasure(process)
+            if how == "the user":
+                await erasure.scope("ann", "")
+            elif how == "the turn":
+                await erasure.source("ann", turn.id)
+            else:
+                await erasure.withdraw("ann", [turn.id])
+                await erasure.sources("ann", [turn.id])
+                await process.log.messages.delete_turns("ann", [turn.id])
+                await erasure.drop_states("ann")
+
+        embedder: Any = Frozen(bench.embedder, "embed", forget)  # the lease is held, and the user's lock not yet
+        await replace(bench, embedder=embedder).worker(process, settings=KEEPS_RAW_WORDS).work_off()
+        assert embedder.has_arrived
         bench.deployment.clock.now += LATER_SECONDS
         await bench.worker(process, settings=KEEPS_RAW_WORDS).work_off()
         assert (await process.log.backlog("ann", opened_before=1e12)).pending == 0
     assert [one for one in await bench.contents() if "Tom" in one] == []
     assert [one for one in await bench.raw_words() if "Tom" in str(one)] == []
-
-
-def _paused_embedding(bench: Bench, patch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:
-    """The worker holds the lease, and not the user's lock yet, until the second event is set."""
-    is_leased, may_go_on = asyncio.Event(), asyncio.Event()
-    embed = bench.embedder.embed
-
-    async def waits(texts: Sequence[str], **options: Any) -> Any:
-        if any("Tom" in text for text in texts):
-            is_leased.set()
-            await may_go_on.wait()
-        return await embed(texts, **options)
-
-    patch.setattr(bench.embedder, "embed", waits)
-    return is_leased, may_go_on
 
 
 def test_a_stored_plan_comes_back_as_it_was_made() -> None:
