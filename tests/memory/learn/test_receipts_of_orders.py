@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,12 +15,9 @@ from learning_parts import Bench, Faults, Killed
 from plain_reader import PlainReader
 from turn_logs import START, Process
 
-from memory.adapters.sql.receipts import SqlHoldoutRecord
-from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.errors import Unavailable
 from memory.learn.worker import WorkerSettings
 from memory.model import Act, Change, ChangeKind, Claim, Evidence, Memory, RecallStatus, Receipt, Turn
-from memory.model.arms import ComparedTurn
 from memory.ports import FrameKind, FrameMark
 from memory.service.holdout_signs import TurnSigns, signs_of
 
@@ -34,14 +30,9 @@ class Reader(PlainReader):
 
     async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
         claims = await super().read(turns, context=context)
-        return [
-            replace(
-                one,
-                confidence=0.6 if {"maybe", "perhaps"} & set(one.text.split()) else one.confidence,
-                leans=one.act is Act.CORRECT,
-            )
-            for one in claims
-        ]
+        sure = [0.6 if {"maybe", "perhaps"} & set(one.text.split()) else one.confidence for one in claims]
+        pairs = zip(claims, sure, strict=True)
+        return [replace(one, confidence=share, leans=one.act is Act.CORRECT) for one, share in pairs]
 
     async def frames(self, turns: Sequence[Turn]) -> list[FrameMark]:
         opens = [(one, one.messages[0].content.find("You are the king.")) for one in turns]
@@ -195,11 +186,6 @@ def signs(bench: Bench, arm: str) -> list[float]:
     return [bench.count("memproxy_holdout_signs_total", arm=arm, sign=sign) for sign in names]
 
 
-async def on_record(folder: Path, *, since: float = 0.0) -> list[ComparedTurn]:
-    async with SqliteDatabase(folder / "turns.sqlite") as database:
-        return [turn async for turn in SqlHoldoutRecord(database).turns(since=since)]
-
-
 async def test_repeated_facts_and_follow_ups_are_counted_by_arm(bench: Bench, process: Process) -> None:
     await bench.learn(process, HOME, session="before")
     await asked(bench, process, "Where do I live?", arm="held_out")
@@ -230,26 +216,22 @@ async def test_a_failure_to_count_never_stops_learning(bench: Bench, process: Pr
     assert bench.count("memproxy_windows_total", outcome="learnt") == 1
 
 
-async def test_the_record_has_no_words_no_ids_and_only_the_time_asked_for(bench: Bench, tmp_path: Path) -> None:
-    async with bench.deployment.start() as process:
-        await asked(bench, process, HOME, arm="noted", user="ann.lee")
-        await asked(bench, process, HOME, user="ann.lee")
-    found = await on_record(tmp_path)
+async def test_the_record_has_no_words_no_ids_and_only_the_time_asked_for(bench: Bench, process: Process) -> None:
+    for arm in ("noted", ""):
+        await asked(bench, process, HOME, arm=arm, user="ann.lee")
+    found = [turn async for turn in process.holdouts.turns(since=0.0)]
     assert len(found) == 2
     assert len({turn.session for turn in found}) == 1
     for private in ("ann.lee", "Ulm", "s1"):
         assert private not in str(found)
-    assert await on_record(tmp_path, since=START + 1_000) == []
+    assert [turn async for turn in process.holdouts.turns(since=START + 1_000)] == []
 
 
 def test_corrections_and_repetitions_are_counted_in_the_turn_that_holds_them() -> None:
     claims = claim("No, I live in Bonn.", act=Act.CORRECT, turn="t2"), claim("I like tea.", turn="t2")
     was_known = Memory("m", "ann", HOME, START, START, START, evidence=(Evidence(HOME, "t0"), Evidence(HOME, "t2")))
     raised = Memory("n", "ann", "I like tea.", START, START, START, evidence=(Evidence("I like tea.", "t0"),))
-    changes = [
-        Change(ChangeKind.UPDATE, was_known),
-        Change(ChangeKind.UPDATE, raised),
-        Change(ChangeKind.CREATE, Memory("o", "ann", "x", START, START, START, evidence=(Evidence("x", "t2"),))),
-    ]
+    new = Memory("o", "ann", "x", START, START, START, evidence=(Evidence("x", "t2"),))
+    changes = [Change(ChangeKind.UPDATE, one) for one in (was_known, raised)] + [Change(ChangeKind.CREATE, new)]
     assert signs_of(claims, changes, turn("x", turn_id="t2")) == TurnSigns(1, 1)
     assert signs_of(claims, changes, turn("x", turn_id="t1")) == TurnSigns(0, 0)

@@ -13,10 +13,8 @@ from plain_reader import PlainReader
 from prometheus_client import CollectorRegistry
 from reading_parts import JUNK, FixedReader, a_claim
 from structlog.testing import capture_logs
-from turn_logs import ManualClock
+from turn_logs import sqlite_deployment
 
-from memory.adapters.sql.model_capabilities import SqlExamResults
-from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.errors import Late, Unavailable
 from memory.language import is_denied
 from memory.learn import readers as readers_module
@@ -84,15 +82,10 @@ class Candidate:
         return a_claim(number, act=must.act[0].value, **fields)
 
     async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
-        assert [pair.older for pair in pairs] == [pair.older for pair in shipped_exam().pairs]
-        return [
-            PairVerdict(_other(pair.is_) if pair.name in self.spoilt else pair.is_, 0.9)
-            for pair in shipped_exam().pairs
-        ]
-
-
-def _other(relation: PairRelation) -> PairRelation:
-    return PairRelation.SAME if relation is not PairRelation.SAME else PairRelation.UNRELATED
+        known = shipped_exam().pairs
+        assert [pair.older for pair in pairs] == [pair.older for pair in known]
+        other = dict.fromkeys(PairRelation, PairRelation.SAME) | {PairRelation.SAME: PairRelation.UNRELATED}
+        return [PairVerdict(other[one.is_] if one.name in self.spoilt else one.is_, 0.9) for one in known]
 
 
 def a_chat(name: str, *, must: tuple[ExpectedClaim, ...] = CHAT.must) -> ExamChat:
@@ -181,8 +174,8 @@ def test_a_date_counts_by_its_day() -> None:
 
 async def test_the_exam_is_sat_once_for_a_model_a_server_and_a_version(tmp_path: Path) -> None:
     reader, key = Candidate(), ExamKey("m", "s", f"v1-{exam_version()}")
-    async with SqliteDatabase(tmp_path / "turns.sqlite") as database:
-        results = SqlExamResults(database, clock=ManualClock())
+    async with sqlite_deployment(tmp_path).start() as process:
+        results = process.exams
         exam = StoredExam(results, model="m", server="s")
         with pytest.raises(Unavailable):
             await exam.result(Candidate(error=Unavailable("model", "down")), "v1")
