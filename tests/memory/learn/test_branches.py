@@ -39,6 +39,7 @@ from memory.ports import StatementReader
 from memory.service.turn_changes import BACK_OFF_SECONDS_MAX
 
 CALLS_MIN = 15  # of a worker that learns one window and settles one shift
+BERLIN, PARIS = "My home is Berlin", "My home is Paris"
 
 
 async def say(process: Process, turn_id: str, *texts: str, user: str = "ann", at: float = 0.0) -> None:
@@ -52,35 +53,32 @@ async def say(process: Process, turn_id: str, *texts: str, user: str = "ann", at
     await process.log.finish(turn_id, status=TurnStatus.CLOSED, answer="ok", answered_at=START + at)
 
 
+async def known_after(bench: Bench, process: Process, *conversations: tuple[str, ...]) -> list[str]:
+    """What is active when each of these was learnt as it came: what is not recorded of it was missed."""
+    for texts in conversations:
+        number = next(bench.numbers)
+        await say(process, f"f{number}", *texts, at=50 * number)
+        await bench.worker(process).work_off()
+    return await bench.active()
+
+
 async def test_a_corrected_home_is_undone_with_its_branch_and_comes_back(bench: Bench, process: Process) -> None:
-    worker = bench.worker(process)
-    await say(process, "t0", "My home is Berlin", at=0)
-    await say(process, "t1", "My home is Berlin", "My home is Paris", at=1)
-    await worker.work_off()
-    assert await bench.active() == ["My home is Paris"]
-    await say(process, "t2", "My home is Berlin", "I like tea", at=2)
-    await worker.work_off()
-    assert await bench.active() == ["I like tea", "My home is Berlin"]
-    await say(process, "t3", "My home is Berlin", "My home is Paris", "I like milk", at=3)
-    await worker.work_off()
-    assert await bench.active() == ["I like milk", "My home is Paris"]
+    assert await known_after(bench, process, (BERLIN,), (BERLIN, PARIS)) == [PARIS]
+    assert await known_after(bench, process, (BERLIN, "I like tea")) == ["I like tea", BERLIN]
+    assert await known_after(bench, process, (BERLIN, PARIS, "I like milk")) == ["I like milk", PARIS]
     assert bench.count("memproxy_facts_total", outcome="withdrawn") == 2
     assert bench.count("memproxy_facts_total", outcome="restored") == 1
 
 
 async def test_a_withdrawn_memory_leaves_notes_and_profile_at_once(bench: Bench, process: Process) -> None:
-    worker = bench.worker(process)
-    await say(process, "t0", "I like tea")
-    await say(process, "t1", "I like tea", "I like milk", at=1)
-    await worker.work_off()
+    await known_after(bench, process, ("I like tea",), ("I like tea", "I like milk"))
     by_content = {memory.content: memory.id for memory in await bench.memories()}
     for content, memory_id in by_content.items():
         await process.notes.keep("ann", content, PastNote(content, (memory_id,), 5), made_at=START)
     lines = [ProfileLine(content, 5, memory_id) for content, memory_id in by_content.items()]
     revision = (await process.ledger.revision("ann")).number
     assert await process.profiles.put("ann", {"": lines}, revision=revision, now=START)
-    await say(process, "t2", "I like tea", "I like juice", at=2)
-    await worker.work_off()
+    await known_after(bench, process, ("I like tea", "I like juice"))
     assert [line.text for line in (await process.profiles.get("ann", [""]))[""].lines] == ["I like tea"]
     assert list(await notes_of(process.notes, "ann", list(by_content))) == ["I like tea"]
 
@@ -126,7 +124,7 @@ async def test_killed_at_any_call_it_ends_the_same(bench: Bench, every: int, *, 
             await process.log.recover()
             await bench.worker(process).work_off()
             assert await process.log.trees.next_shift() is None
-        assert await bench.active(user) == ["I like juice", "My home is Berlin"], number
+        assert await bench.active(user) == ["I like juice", BERLIN], number
         assert all(len(one.evidence) == 1 for one in await bench.memories(user, status=MemoryStatus.ACTIVE))
         if len(faults.calls) < number:
             break
@@ -138,11 +136,11 @@ async def test_a_user_whose_memories_cannot_be_changed_delays_nobody_else(
 ) -> None:
     worker, users = bench.worker(process), ("ann", "bob", "cy")
     for user in users:
-        await say(process, f"{user}0", "My home is Berlin", user=user, at=0)
-        await say(process, f"{user}1", "My home is Berlin", "My home is Paris", user=user, at=1)
+        await say(process, f"{user}0", BERLIN, user=user, at=0)
+        await say(process, f"{user}1", BERLIN, PARIS, user=user, at=1)
     await worker.work_off()
     for user in users:
-        await say(process, f"{user}2", "My home is Berlin", "Hello", user=user, at=2)
+        await say(process, f"{user}2", BERLIN, "Hello", user=user, at=2)
     settled, settle = [], process.log.trees.settle
 
     async def tell(user_id: str, shift: BranchShift) -> None:
@@ -161,10 +159,10 @@ async def test_a_user_whose_memories_cannot_be_changed_delays_nobody_else(
 
 
 async def branch(bench: Bench, process: Process, user: str) -> None:
-    await say(process, f"{user}0", "My home is Berlin", user=user, at=0)
-    await say(process, f"{user}1", "My home is Berlin", "My home is Paris", user=user, at=1)
+    await say(process, f"{user}0", BERLIN, user=user, at=0)
+    await say(process, f"{user}1", BERLIN, PARIS, user=user, at=1)
     await bench.worker(process).work_off()
-    await say(process, f"{user}2", "My home is Berlin", "I like juice", user=user, at=2)
+    await say(process, f"{user}2", BERLIN, "I like juice", user=user, at=2)
 
 
 async def test_erasing_everything_reaches_branches_and_nothing_comes_back(bench: Bench, process: Process) -> None:
@@ -173,9 +171,7 @@ async def test_erasing_everything_reaches_branches_and_nothing_comes_back(bench:
     await bench.erasure(process).scope("ann", "")
     await bench.worker(process).work_off()
     assert await bench.memories() == []
-    bench.deployment.clock.now += 1
-    await say(process, "t9", "My home is Berlin", "My home is Paris", "I like milk", at=9)
-    await bench.worker(process).work_off()
+    await known_after(bench, process, (BERLIN, PARIS, "I like milk"))
     assert await bench.contents() == ["I like milk"]
 
 
@@ -183,10 +179,8 @@ async def test_forgetting_a_turn_of_an_abandoned_branch_lets_none_come_back(benc
     await branch(bench, process, "ann")
     await bench.worker(process).work_off()
     assert len((await bench.erasure(process).source("ann", "ann1")).forgotten) == 1
-    await say(process, "t9", "My home is Berlin", "My home is Paris", "I like milk", at=9)
-    await bench.worker(process).work_off()
-    assert await bench.contents() == ["I like juice", "I like milk", "My home is Berlin"]
-    assert await bench.active() == ["I like milk", "My home is Berlin"]
+    assert await known_after(bench, process, (BERLIN, PARIS, "I like milk")) == ["I like milk", BERLIN]
+    assert await bench.contents() == ["I like juice", "I like milk", BERLIN]
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -211,9 +205,6 @@ async def test_of_a_value_the_one_said_last_on_the_path_is_valid(bench: Bench, p
         assert all(by_id[row.superseded_by].status is not MemoryStatus.ARCHIVED for row in rows if row.superseded_by)
 
 
-# Turns that were filled in
-
-
 async def test_a_missed_turn_is_learnt_once(bench: Bench, process: Process) -> None:
     worker = bench.worker(process)
     await say(process, "f0", "I like tea", at=0)
@@ -222,15 +213,6 @@ async def test_a_missed_turn_is_learnt_once(bench: Bench, process: Process) -> N
     await worker.work_off()
     assert await bench.active() == ["I like beer", "I like juice", "I like milk", "I like tea"]
     assert all(len(memory.evidence) == 1 for memory in await bench.memories())
-
-
-async def known_after(bench: Bench, process: Process, *conversations: tuple[str, ...]) -> list[str]:
-    """What is active when each of these was learnt as it came: what is not recorded of it was missed."""
-    for texts in conversations:
-        number = next(bench.numbers)
-        await say(process, f"f{number}", *texts, at=50 * number)
-        await bench.worker(process).work_off()
-    return await bench.active()
 
 
 @pytest.mark.parametrize("said_since", [[], ["My home is Rome"]])
