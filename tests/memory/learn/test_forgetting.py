@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from claims import NOW, claim, turn
 from learning_parts import Bench, Faults
 from memory_rows import memory
-from plain_reader import PlainReader
+from plain_reader import FramingReader
 from turn_logs import START, Process, a_turn
 
 from memory.learn.closeness import UNKNOWN, Closeness
@@ -28,8 +27,8 @@ from memory.learn.forgetting import (
     without_words_of,
 )
 from memory.learn.worker import WorkerSettings
-from memory.model import Act, Evidence, Memory, MemoryStatus, Relation, SessionSummary, Turn, TurnStatus
-from memory.ports import FrameKind, FrameMark, OrderReach
+from memory.model import Act, Evidence, Memory, MemoryStatus, Relation, SessionSummary, TurnStatus
+from memory.ports import OrderReach
 
 
 def asked(text: str, reach: OrderReach = OrderReach.TOPIC, *, receipt_id: str = "", **fields: Any) -> ForgetRequest:
@@ -371,14 +370,11 @@ async def test_what_the_gate_refused_or_beyond_the_rate_is_left_out(bench: Bench
 async def test_an_order_within_a_role_or_in_another_s_words_deletes_nothing_and_is_counted(
     bench: Bench, process: Process
 ) -> None:
-    class Framing(PlainReader):
-        async def frames(self, turns: Sequence[Turn]) -> list[FrameMark]:
-            texts = [(turn.id, turn.messages[0].content) for turn in turns]
-            return [FrameMark(FrameKind.PRESENTS, one, 0, 0, 4) for one, text in texts if text.startswith("Hark")]
-
     await bench.learn(process, "I live in Leeds.", "I like tea.")
-    await bench.learn(process, "Hark. Forget that I live in Leeds.", worker=bench.worker(process, reader=Framing()))
+    await bench.learn(
+        process, "Hark. Forget that I live in Leeds.", worker=bench.worker(process, reader=FramingReader())
+    )
     assert await bench.contents() == ["I like tea.", "I live in Leeds."]
     assert bench.count("memproxy_facts_dropped_total", reason="framed") == 1
-    await bench.learn(process, "Forget that I live in Leeds.", worker=bench.worker(process, reader=Framing()))
+    await bench.learn(process, "Forget that I live in Leeds.", worker=bench.worker(process, reader=FramingReader()))
     assert await bench.contents() == ["I like tea."]

@@ -235,12 +235,9 @@ SETTINGS = WorkerSettings(
     due=LearnDue(idle_seconds=0.001),
     queue_turns_max=1,
     windows_at_once=2,
-    drain_seconds=0.01,
     lease_seconds=0.03,
     poll_seconds=0.002,
-    recover_seconds=0.01,
-    scan_seconds=0.01,
-    measure_seconds=0.01,
+    **dict.fromkeys(("drain_seconds", "recover_seconds", "scan_seconds", "measure_seconds"), 0.01),
 )
 LATER_SECONDS = 1_000.0
 PLACES = [

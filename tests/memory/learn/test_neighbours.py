@@ -28,22 +28,15 @@ from memory.runtime.metrics import Metrics
 
 OTHERS = 1_600
 DAY = 86_400.0
-OLD = (
-    "I live in Rome, near the river.",
-    "I work at Baxter.",
-    "My phone number is 5550101.",
-    "My dentist appointment is on Monday.",
-    "My sister lives in Bergen.",
-    "I take my coffee with oat milk.",
-)
-SAID = (
-    "I live in Oslo, near the harbour.",
-    "I work at Nordwind.",
-    "My phone number is 5550102.",
-    "My dentist appointment is on Friday.",
-    "My cousin lives in Lima.",
-    "I take my tea without milk.",
-)
+SAID_SINCE = {
+    "I live in Rome, near the river.": "I live in Oslo, near the harbour.",
+    "I work at Baxter.": "I work at Nordwind.",
+    "My phone number is 5550101.": "My phone number is 5550102.",
+    "My dentist appointment is on Monday.": "My dentist appointment is on Friday.",
+    "My sister lives in Bergen.": "My cousin lives in Lima.",
+    "I take my coffee with oat milk.": "I take my tea without milk.",
+}
+OLD, SAID = tuple(SAID_SINCE), tuple(SAID_SINCE.values())
 
 
 def others(number: int) -> list[str]:
@@ -88,8 +81,8 @@ async def fallen(folder: Path, store: MemoryStore, *, crowd: Sequence[str], has_
     known: set[str] = set()
     async with bench.deployment.start() as process:
         for number, said in enumerate(SAID):
-            await bench.tell(process, said, session=f"s{number}")
-            await bench.worker(process, reader=PlainReader(moves((OLD[2], SAID[2]), (OLD[3], SAID[3])))).work_off()
+            reader = PlainReader(moves((OLD[2], SAID[2]), (OLD[3], SAID[3])))
+            await bench.learn(process, said, session=f"s{number}", worker=bench.worker(process, reader=reader))
             page = await store.page(MemoryFilter("ann", status=MemoryStatus.SUPERSEDED), limit=100, cursor="")
             now = {memory.content for memory in page.items}
             found.append(sorted(now - known))

@@ -67,11 +67,9 @@ def test_a_turn_is_worth_as_much_as_its_weightiest_statement_and_small_talk_next
     assert examine(TURN, [leaves_no_memory]).worth == WORTH_NOTHING
 
 
-@pytest.mark.parametrize(
-    ("likeness", "ends_topic"), [(DRIFT_SIMILARITY / 2, True), (2 * DRIFT_SIMILARITY, False), (None, False)]
-)
-def test_a_turn_ends_a_topic_only_if_it_is_hardly_alike(likeness: float | None, *, ends_topic: bool) -> None:
-    assert examine(TURN, NOTHING, likeness=likeness).ends_topic is ends_topic
+def test_a_turn_ends_a_topic_only_if_it_is_hardly_alike() -> None:
+    found = [examine(TURN, NOTHING, likeness=one) for one in (DRIFT_SIMILARITY / 2, 2 * DRIFT_SIMILARITY, None)]
+    assert [one.ends_topic for one in found] == [True, False, False]
 
 
 @pytest.mark.parametrize("text", ["thanks, that helps!", "and how much?", "yes", "好的谢谢", "", "```\nx = 1\n```"])
@@ -122,8 +120,7 @@ async def test_each_turn_is_learnt_at_once_until_a_model_is_promoted_which_is_wa
     """Whatever the settings say."""
     model, readers = Windows(), Readers(PlainReader())
     worker = bench.worker(process, readers=readers, settings=WorkerSettings(due=DUE))
-    await bench.tell(process, HAWAII)
-    assert await worker.work_off() == 1
+    await bench.learn(process, HAWAII, worker=worker)
     assert await bench.contents() == [HAWAII]
     readers.first = model
     await bench.tell(process, ISLANDS)
@@ -142,9 +139,7 @@ async def test_when_a_session_has_ended_all_that_waits_of_it_is_learnt_however_p
     }
     model = Windows()
     worker = bench.worker(process, model=model, settings=worker_settings(converted(told, Settings)))
-    for number in range(13):
-        await bench.tell(process, f"What is {number} times seven?")
-    await worker.work_off()
+    await bench.learn(process, *(f"What is {number} times seven?" for number in range(13)), worker=worker)
     bench.deployment.clock.now += 59
     await worker.work_off()
     assert [len(window) for window in model.windows] == [10]
@@ -153,15 +148,14 @@ async def test_when_a_session_has_ended_all_that_waits_of_it_is_learnt_however_p
     assert [len(window) for window in model.windows] == [10, 3]
 
 
-async def test_remember_jumps_the_wait_in_a_running_worker(bench: Bench) -> None:
+async def test_remember_jumps_the_wait_in_a_running_worker(bench: Bench, process: Process) -> None:
     model = Windows()
-    async with bench.deployment.start() as process:
-        await bench.tell(process, "hello there")
-        await bench.tell(process, "What is the weather?", session="s2")
-        assert await patient(bench, process, model).work_off() == 0
-        async with running(patient(bench, process, model)):
-            await bench.tell(process, "记住我对花生过敏")
-            await happens(lambda: bool(model.windows))
+    await bench.tell(process, "hello there")
+    await bench.tell(process, "What is the weather?", session="s2")
+    assert await patient(bench, process, model).work_off() == 0
+    async with running(patient(bench, process, model)):
+        await bench.tell(process, "记住我对花生过敏")
+        await happens(lambda: bool(model.windows))
     assert model.windows == [["hello there", "记住我对花生过敏"]]
 
 
@@ -198,9 +192,8 @@ def a_scanner(
 
 async def test_without_the_embedder_a_look_still_sees_what_is_explicit(bench: Bench, process: Process) -> None:
     model, bench.embedder.is_down = Windows(), True
-    for text in (HAWAII, SCRIPT, "Remember that I am allergic to nuts"):
-        await bench.tell(process, text)
-    await patient(bench, process, model).work_off()
+    said = (HAWAII, SCRIPT, "Remember that I am allergic to nuts")
+    await bench.learn(process, *said, worker=patient(bench, process, model))
     assert [len(window) for window in model.windows] == [3]
 
 
