@@ -115,18 +115,14 @@ async def prepare(bench: Bench) -> None:
         await bench.tell(process, "Please forget that my piano is black.", user="kim")
         await bench.worker(process, model=Model(DAY_BEFORE), settings=SETTINGS).work_off()
         await _execute(process, OF_AN_OLDER_RELEASE)
-        await bench.tell(process, HALF_DONE, session="s3")
-        await _broken_off(bench, process, Faults(name="apply", error=Killed()))
-        await bench.tell(process, f"{UNTOUCHED} Does my sister play?", user="lena")
-        await _broken_off(bench, process, Faults(name="apply", error=Killed()))
+        await _broken_off(bench, process, HALF_DONE, session="s3")
+        await _broken_off(bench, process, f"{UNTOUCHED} Does my sister play?", user="lena")
         await bench.tell(process, OF_HER_SISTER, user="lena", session="s1")
         await _execute(process, KNOWN_AS_A_REQUEST, OF_HER_SISTER)
-        await bench.tell(process, FORGET_ALL, user="frank", session="s1", receipt_id="r-2")
-        await _broken_off(bench, process, Faults(name="save_plan", number=2, error=Killed(), is_after=True))
-        await bench.tell(process, OVERTAKEN, user="hugo")
-        await _broken_off(bench, process, Faults(name="apply", error=Killed()))
-        await bench.tell(process, TWICE, user="nora")
-        await _broken_off(bench, process, Faults(name="apply", error=Killed(), is_after=True))
+        planned = Faults(name="save_plan", number=2, error=Killed(), is_after=True)
+        await _broken_off(bench, process, FORGET_ALL, planned, user="frank", session="s1", receipt_id="r-2")
+        await _broken_off(bench, process, OVERTAKEN, user="hugo")
+        await _broken_off(bench, process, TWICE, Faults(name="apply", error=Killed(), is_after=True), user="nora")
         await _stored_by_another_window_too(bench, process, TWICE)
         async with process.ledger.write("hugo"):
             bench.deployment.clock.now += LATER_SECONDS
@@ -170,9 +166,11 @@ async def _stored_by_another_window_too(bench: Bench, process: Process, said: st
         await bench.store.apply("nora", [Change(ChangeKind.CREATE, replace(row, id="elsewhere"))], vectors)
 
 
-async def _broken_off(bench: Bench, process: Process, faults: Faults) -> None:
+async def _broken_off(bench: Bench, process: Process, said: str, faults: Faults | None = None, **told: Any) -> None:
+    """Without `faults`: right before it is written."""
+    faults = faults or Faults(name="apply", error=Killed())
     with pytest.raises(Killed):
-        await bench.worker(process, faults=faults, model=Model(NEVER)).work_off()
+        await bench.learn(process, said, worker=bench.worker(process, faults=faults, model=Model(NEVER)), **told)
 
 
 async def _receipt_of_a_note(bench: Bench) -> Receipt:
