@@ -174,9 +174,6 @@ def test_a_short_text_is_read_once_and_a_long_one_is_never_kept() -> None:
     assert asked == [short, long, long]
 
 
-# Messages that only greet, thank or acknowledge: how they are cut into known phrases
-
-
 PLEASANTRIES = (
     *("Good morning!", "good, ok 👍", "好的好的", "ok好的", "GOOD", "哈哈哈"),
     *("good morning all set", "ok good good morning all all"),  # the longest phrase first leads nowhere

@@ -63,8 +63,8 @@ async def learn_and_erase(folder: Path, at: int) -> bool:
     """Whether there is an await with that number."""
     bench = Bench(sqlite_deployment(folder))
     async with bench.deployment.start() as process:
-        await bench.tell(process, "My cat is called Tom. I like tea.", user=USER)
-        await bench.worker(process, settings=SETTINGS).work_off()
+        worker = bench.worker(process, settings=SETTINGS)
+        await bench.learn(process, "My cat is called Tom. I like tea.", user=USER, worker=worker)
         await bench.tell(process, "I live in Paris.", user="bob")
         await bench.tell(process, "I live in Rome. My cat is called Felix.", user=USER)
         await bench.tell(process, "Please forget that I like tea.", user=USER, session="s2")
@@ -74,9 +74,8 @@ async def learn_and_erase(folder: Path, at: int) -> bool:
         if meanwhile.started is None:
             return False
         await meanwhile.started
-        await bench.worker(process, settings=SETTINGS).work_off()
-        assert await bench.memories(USER) == [], at
-        assert await bench.raw_words(USER) == [], at
+        await worker.work_off()
+        assert (await bench.memories(USER), await bench.raw_words(USER)) == ([], []), at
         assert await bench.contents("bob") == ["I live in Paris."], at
     assert bench.deployment.places_with(USER) == [], at
     return True

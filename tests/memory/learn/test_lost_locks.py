@@ -209,16 +209,14 @@ class WrittenTo(PlainReader):
     async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
         self.asked += 1
         if self.asked <= self._times:
-            await self._bench.tell(self._other, f"I live in Town{self.asked}.", session=f"other-{self.asked}")
-            await self._bench.worker(self._other, reader=PlainReader()).work_off()
+            await self._bench.learn(self._other, f"I live in Town{self.asked}.", session=f"other-{self.asked}")
         return await super().relate(pairs)
 
 
 @pytest.mark.parametrize("times", [1, VERDICT_ROUNDS_MAX])
 async def test_the_newest_statement_alone_stands_however_often_others_wrote(bench: Bench, times: int) -> None:
     async with bench.deployment.start() as process, bench.deployment.start() as other:
-        await bench.learn(process, "I live in Paris.", session="s0")
-        await bench.tell(process, "I live in Rome.", session="s1")
+        await prepare(bench, process)
         reader = WrittenTo(bench, other, times=times)
         await bench.worker(process, reader=reader).work_off()
     assert reader.asked >= times

@@ -85,9 +85,6 @@ def test_use_lengthens_the_half_life_and_an_expiry_takes_three_quarters_and_an_a
     assert usefulness(memory(category="constraint", days_ago=3_650), NOW) == usefulness(memory(), NOW)
 
 
-# What is put away
-
-
 def gone(memories: list[Memory], rules: RetentionRules) -> list[tuple[str, RetentionReason]]:
     return [(step.memory.id, step.why) for step in pruned(memories, rules, now=NOW)]
 
@@ -158,9 +155,6 @@ def test_nothing_is_erased_unless_the_settings_say_so_and_nothing_active_ever() 
     assert erasable(memories, RetentionRules(), now=NOW) == []
 
 
-# And back
-
-
 @given(MEMORIES, st.dictionaries(st.sampled_from(["archived", "color"]), st.integers(), max_size=2))
 def test_what_is_put_away_comes_back_as_it_was_and_says_so(one: Memory, metadata: dict[str, Any]) -> None:
     one = replace(one, metadata=metadata)
@@ -177,7 +171,6 @@ def test_what_is_put_away_comes_back_as_it_was_and_says_so(one: Memory, metadata
     ("one", "other", "is_same"),
     [
         ("I really like green tea.", "i really like  GREEN tea", True),
-        ("My locker number is 12!", "My locker number is 12", True),
         ("I like tea: green, not black", "I like tea (green, not black)", True),
         ("我喜欢茶。", "我喜欢茶", True),
         ("I am allergic to nuts", "I am not allergic to nuts", False),
