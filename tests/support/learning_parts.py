@@ -209,10 +209,10 @@ class Bench:
         await process.log.append(turn)
         return turn
 
-    async def learn(self, process: Process, *said: str, **told: Any) -> list[Turn]:
-        """A turn for each, `told` as `tell` does, and learnt by a worker as it comes."""
+    async def learn(self, process: Process, *said: str, worker: Worker | None = None, **told: Any) -> list[Turn]:
+        """A turn for each, `told` as `tell` does; then all that is due is learnt, by that worker or a plain one."""
         turns = [await self.tell(process, one, **told) for one in said]
-        await self.worker(process).work_off()
+        await (worker or self.worker(process)).work_off()
         return turns
 
     @asynccontextmanager
@@ -249,6 +249,22 @@ class Bench:
 
     def count(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(name, labels) or 0.0
+
+
+@asynccontextmanager
+async def running(*workers: Worker) -> AsyncIterator[None]:
+    """They run until the block ends, and then finish what is under way."""
+    until = asyncio.Event()
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        for worker in workers:
+            group.create_task(worker.run(until))
+        yield
+        until.set()
+
+
+async def happens(is_so: Callable[[], bool]) -> None:
+    while not is_so():
+        await asyncio.sleep(0.01)
 
 
 class Moody(PlainReader):

@@ -26,7 +26,7 @@ from memory.model import (
     Turn,
     statement_key,
 )
-from memory.ports import FrameMark, OrderReach, PairRelation, PairVerdict, StatementPair
+from memory.ports import FrameKind, FrameMark, OrderReach, PairRelation, PairVerdict, StatementPair
 
 OPENINGS: tuple[tuple[tuple[str, ...], Act], ...] = (
     (("ignore all", "from now on recommend"), Act.INSTRUCT),
@@ -174,6 +174,15 @@ def question_of(answer: str) -> str:
     """Its last sentence, where that asks something."""
     units = units_of(answer)
     return units[-1].text if units and units[-1].text.endswith(("?", "？")) else ""
+
+
+class FramingReader(PlainReader):
+    """A plain reader that knows that what follows "Hark." is somebody else's text."""
+
+    async def frames(self, turns: Sequence[Turn]) -> list[FrameMark]:
+        texts = [(turn.id, turn.messages[0].content) for turn in turns]
+        starts = [(turn_id, text.find("Hark.")) for turn_id, text in texts if "Hark." in text]
+        return [FrameMark(FrameKind.PRESENTS, turn_id, 0, start, start + 5) for turn_id, start in starts]
 
 
 class FactReader(PlainReader):

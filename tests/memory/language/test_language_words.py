@@ -8,36 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.language import (
-    abbreviations,
-    asked_words,
-    bare_reply,
-    content_words,
-    function_words,
-    is_denied,
-    language_of,
-    month_names,
-)
+from memory.language import asked_words, bare_reply, content_words, function_words, is_denied, language_of, month_names
 from memory.language.calendar_items import ItemKind, calendar_items, numeric_date
 from memory.language.dates import period
 from memory.language.loader import LANGUAGES, calendar
 from memory.language.phrases import TEXT_CHARACTERS_MAX, PhraseTable, cached_by_text, tokenize
-from memory.language.restating import adds_nothing, has_code_of, says_any, whole_word_positions, wording_of
+from memory.language.restating import adds_nothing, as_typed, has_code_of, says_any, whole_word_positions, wording_of
 from memory.language.small_talk import PLEASANTRY_CHARACTERS_MAX, fill_slots, is_pleasantry
 
 
-def test_abbreviations_have_lost_their_last_full_stop() -> None:
-    assert {"dr", "z.b", "e.g", "p.ej"} <= abbreviations()
-
-
 def test_month_names_are_the_german_ones_that_follow_an_ordinal() -> None:
-    assert "14. Juni".lower().removeprefix("14. ").startswith(month_names())
+    assert "juni".startswith(month_names())
     assert "may" not in month_names()
 
 
-@pytest.mark.parametrize("text", ["No, okay.", "ok, no", "No, no, ok", "ja, nein"])
-def test_a_reply_that_says_both_is_none_in_any_language(text: str) -> None:
-    assert bare_reply(text) == ""
+def test_a_reply_that_says_both_is_none_in_any_language() -> None:
+    assert {bare_reply(text) for text in ("No, okay.", "ok, no", "No, no, ok", "ja, nein")} == {""}
 
 
 @pytest.mark.parametrize(
@@ -55,53 +41,33 @@ def test_language_by_script_then_by_words_and_english_when_unsure(text: str, exp
     assert language_of(text) == expected
 
 
-@pytest.mark.parametrize("text", ["fruehstueck", "frühstück", "fruhstuck"])
-def test_umlauts_and_accents_may_be_left_out_or_written_out(text: str) -> None:
-    assert PhraseTable([("frühstück", "meal")]).labels(tokenize(text).tokens) == {"meal"}
-
-
-def test_an_accent_that_makes_another_word_is_not_left_out() -> None:
-    table = PhraseTable([("él", "he")])
+def test_umlauts_and_accents_may_be_left_out_or_written_out_unless_that_makes_another_word() -> None:
+    table = PhraseTable([("frühstück", "meal"), ("él", "he")])
+    for text in ("fruehstueck", "frühstück", "fruhstuck"):
+        assert table.labels(tokenize(text).tokens) == {"meal"}
     assert table.labels(tokenize("Él vive en Lima.").tokens) == {"he"}
     assert table.labels(tokenize("El coche vive en Lima.").tokens) == set()
 
 
-def test_the_longest_phrase_counts() -> None:
+def test_the_longest_phrase_counts_and_reaches_over_no_mark() -> None:
     table = PhraseTable([("sister", "sibling"), ("sister-in-law", "relative")], unmeant=["sister company"])
     assert table.labels(tokenize("my sister in law").tokens) == {"relative"}
     assert table.labels(tokenize("our sister company").tokens) == set()
-
-
-def test_a_phrase_does_not_reach_over_a_mark() -> None:
     assert PhraseTable([("last one", "x")]).labels(tokenize("at last, one left").tokens) == set()
-
-
-def test_an_opening_no_denies_what_was_said_before_and_not_what_follows() -> None:
-    assert not is_denied("No, that's wrong, I live in Leeds.")
-    assert is_denied("No, I don't live in Leeds.")
-    assert is_denied("No.")
-    assert is_denied("我沒有孩子"), "traditional characters are read as simplified ones"
 
 
 @pytest.mark.parametrize(
     ("text", "is_one"),
     [
-        ("高松じゃないです", True), ("かもしれない", False), ("少ない", False), ("行かない？", True),
-        ("いいんじゃない？", False),
-        ("고기는 안 먹어요", True), ("방학 동안 먹었어요", False), ("잘못 알았어요", False), ("춥지 않아요?", False),
-        ("Moro no Porto", False), ("A minha filha anda no ballet", False),
-        ("Não moro no Porto", True), ("Non c'è problema", False), ("J'habite pas à Lyon", True),
-        ("N’oublie pas", False), ("No como carne", True),
-        ("لا، أعيش في عمان", False), ("لا آكل اللحم", True), ("Nie, mieszkam w Gdyni", False),
+        ("少ない", False), ("行かない？", True), ("いいんじゃない？", False), ("잘못 알았어요", False),
+        ("Moro no Porto", False), ("A minha filha anda no ballet", False), ("Não moro no Porto", True),
+        ("Non c'è problema", False), ("J'habite pas à Lyon", True), ("N’oublie pas", False), ("我沒有孩子", True),
+        ("No, that's wrong, I live in Leeds.", False), ("No, I don't live in Leeds.", True), ("No.", True),
     ],
 )  # fmt: skip
 def test_a_negation_is_found_where_it_is_an_ending_and_not_within_other_words(text: str, *, is_one: bool) -> None:
+    """What the files' own examples do not say. An opening "no" denies what was said before and not what follows."""
     assert is_denied(text) is is_one
-
-
-def test_a_request_is_without_the_words_of_asking() -> None:
-    assert asked_words("Forget everything about Berlin.") == {"berlin"}
-    assert asked_words("Forget everything.") == set()
 
 
 @pytest.mark.parametrize(
@@ -144,6 +110,20 @@ def test_any_text_is_read(text: str) -> None:
 )  # fmt: skip
 def test_a_word_is_found_whole(words: str, text: str, places: list[int]) -> None:
     assert whole_word_positions(words, text) == places
+
+
+@pytest.mark.parametrize(
+    ("words", "quote", "typed"),
+    [
+        ("levi", "My brother Levi", "Levi"), ("12 kg", "I weigh 12kg", "12kg"), ("5", "I have 15 hens", ""),
+        ("15", "I have 15 hens", "15"), ("Al", "I really like bananas.", ""), ("Al", "I really like Al.", "Al"),
+        ("Ann", "Ann\u2019s cat", "Ann"), ("米粒", "我的猫叫米粒呢", "米粒"),
+        ("don't", "I don\u2019t dive", "don\u2019t"), ("STRASSE", "meine Straße", "Straße"), ("１２", "房间12号", "12"),
+        ("", "anything", ""), ("  ", "anything", ""),
+    ],
+)  # fmt: skip
+def test_words_are_found_as_typed_case_width_and_space_aside(words: str, quote: str, typed: str) -> None:
+    assert as_typed(words, quote) == typed
 
 
 @pytest.mark.parametrize(
@@ -192,9 +172,6 @@ def test_a_short_text_is_read_once_and_a_long_one_is_never_kept() -> None:
     short, long = "a" * TEXT_CHARACTERS_MAX, "b" * (TEXT_CHARACTERS_MAX + 1)
     assert [length(short), length(short), length(long), length(long)] == [500, 500, 501, 501]
     assert asked == [short, long, long]
-
-
-# Messages that only greet, thank or acknowledge: how they are cut into known phrases
 
 
 PLEASANTRIES = (

@@ -18,7 +18,6 @@ from memory.service.requests import ListedContent
 
 KEEPS = WorkerSettings(words_of=frozenset({Role.ASSISTANT}))
 ANSWER = "Try Trattoria Sole near the station.\nIt closes at ten."
-ULM = "I live in Ulm."
 
 
 async def answer_rows(bench: Bench) -> list[Memory]:
@@ -31,15 +30,7 @@ async def answers(bench: Bench) -> list[str]:
 
 
 async def learn(bench: Bench, process: Process, said: str, answer: str) -> Turn:
-    turn = await bench.tell(process, said, answer=answer)
-    await bench.worker(process, settings=KEEPS).work_off()
-    return turn
-
-
-async def noted(bench: Bench, process: Process) -> None:
-    """A note of a chat that holds all answers."""
-    note = PastNote("a note", tuple(row.id for row in await answer_rows(bench)), 9)
-    await process.notes.keep("ann", "chat", note, made_at=START)
+    return (await bench.learn(process, said, answer=answer, worker=bench.worker(process, settings=KEEPS)))[0]
 
 
 async def test_an_answer_is_stored_as_the_assistants_and_is_no_memory(bench: Bench, process: Process) -> None:
@@ -63,8 +54,8 @@ async def test_passages_that_hide_text_are_left_out_of_an_answer(bench: Bench, p
 
 
 async def test_without_the_setting_and_of_whoever_opted_out_no_answer_is_stored(bench: Bench, process: Process) -> None:
-    await bench.tell(process, "Where can we eat?", answer=ANSWER)
-    await bench.worker(process, settings=WorkerSettings(words_of=frozenset({Role.USER}))).work_off()
+    others = bench.worker(process, settings=WorkerSettings(words_of=frozenset({Role.USER})))
+    await bench.learn(process, "Where can we eat?", answer=ANSWER, worker=others)
     assert await answers(bench) == []
     await process.opt_outs.set("ann", at=START)
     await learn(bench, process, "Where can we eat?", ANSWER)
@@ -88,11 +79,12 @@ async def in_passages(bench: Bench) -> None:
 async def test_answers_go_with_what_they_say_and_so_do_the_notes_that_hold_them(
     bench: Bench, process: Process, way: str, release: str
 ) -> None:
-    await learn(bench, process, ULM, "Noted.")
+    await learn(bench, process, "I live in Ulm.", "Noted.")
     asked = await learn(bench, process, "Where can we eat?", "As you live in Ulm, try Trattoria Sole.")
     if release == "before":
         await in_passages(bench)
-    await noted(bench, process)
+    note = PastNote("of a chat", tuple(row.id for row in await answer_rows(bench)), 9)
+    await process.notes.keep("ann", "chat", note, made_at=START)
     match way:
         case "the turn is deleted":
             await process.log.messages.delete_turns("ann", [asked.id])

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from absent_stores import memory_bank
-from learning_parts import Bench, Faults, Killed
+from learning_parts import Bench, Faults
 from plain_reader import PlainReader
 from suspensions import EVERY, crash_points
 from token_counts import counted_tokens
@@ -63,8 +63,8 @@ async def learn_and_erase(folder: Path, at: int) -> bool:
     """Whether there is an await with that number."""
     bench = Bench(sqlite_deployment(folder))
     async with bench.deployment.start() as process:
-        await bench.tell(process, "My cat is called Tom. I like tea.", user=USER)
-        await bench.worker(process, settings=SETTINGS).work_off()
+        worker = bench.worker(process, settings=SETTINGS)
+        await bench.learn(process, "My cat is called Tom. I like tea.", user=USER, worker=worker)
         await bench.tell(process, "I live in Paris.", user="bob")
         await bench.tell(process, "I live in Rome. My cat is called Felix.", user=USER)
         await bench.tell(process, "Please forget that I like tea.", user=USER, session="s2")
@@ -74,9 +74,8 @@ async def learn_and_erase(folder: Path, at: int) -> bool:
         if meanwhile.started is None:
             return False
         await meanwhile.started
-        await bench.worker(process, settings=SETTINGS).work_off()
-        assert await bench.memories(USER) == [], at
-        assert await bench.raw_words(USER) == [], at
+        await worker.work_off()
+        assert (await bench.memories(USER), await bench.raw_words(USER)) == ([], []), at
         assert await bench.contents("bob") == ["I live in Paris."], at
     assert bench.deployment.places_with(USER) == [], at
     return True
@@ -90,32 +89,19 @@ async def test_whoever_is_erased_while_the_worker_learns_does_not_come_back(tmp_
     assert at > 50  # the worker waits often enough for this to say something
 
 
-async def test_turns_that_waited_are_not_learnt_and_later_ones_are(bench: Bench, process: Process) -> None:
-    await bench.tell(process, "I live in Ulm.")
+async def test_turns_that_waited_are_not_learnt_and_later_ones_are_and_what_is_to_be_forgotten_goes_meanwhile(
+    bench: Bench, process: Process
+) -> None:
+    await bench.learn(process, "I live in Ulm.")
+    await bench.tell(process, "I have a cat.")
     await process.opt_outs.set("ann", at=START)
     await bench.learn(process, "I live in Bonn.", user="bob")
+    assert (await bench.contents(), await bench.contents("bob")) == (["I live in Ulm."], ["I live in Bonn."])
+    await bench.learn(process, "Please forget where I live. I like milk.")
     assert await bench.contents() == []
-    assert await bench.contents("bob") == ["I live in Bonn."]
     await process.opt_outs.clear("ann")
     await bench.learn(process, "I like tea.")
     assert await bench.contents() == ["I like tea."]
-
-
-async def test_what_the_user_asked_to_forget_is_forgotten_all_the_same(bench: Bench, process: Process) -> None:
-    await bench.learn(process, "I live in Ulm.")
-    await process.opt_outs.set("ann", at=START)
-    await bench.learn(process, "Please forget where I live. I like tea.")
-    assert await bench.contents() == []
-
-
-async def test_a_stored_plan_is_not_applied_after_the_opt_out(bench: Bench, process: Process) -> None:
-    await bench.tell(process, "I live in Ulm.")
-    with pytest.raises(Killed):
-        await bench.worker(process, faults=Faults(name="apply", error=Killed())).work_off()
-    await process.opt_outs.set("ann", at=START)
-    bench.deployment.clock.now += 60
-    await bench.worker(process).work_off()
-    assert await bench.contents() == []
 
 
 class OptsOutMeanwhile(Faults):

@@ -32,30 +32,13 @@ TOLD = (
     "I work at Nordwind as a tester.",
 )
 CONFIRMS = ("yes", "Yes, that's right.", "correct", "ok thanks", "right", "exactly", "Yes.")
-REPLIES = (
-    "Pasta.",
-    "I like making pasta on Sundays.",
-    "Twice a week, mostly.",
-    "A red bicycle.",
-    "I row on the lake at weekends.",
-)
+REPLIES = ("Pasta.", "I like making pasta on Sundays.", "Twice a week, mostly.", "A red bicycle.", "I row at weekends.")
 TELLING = ("Hawaii", "$10,000", "Tom", "peanut", "Oslo", "Nordwind")  # a word of each
 TURNS, TURNS_OF_A_SESSION = 210, 50  # each form of each memory, with each reply
 
-FRAGMENTS = st.sampled_from(
-    [
-        *TOLD,
-        "yes",
-        "no",
-        "I moved to Braga.",
-        "Can you help me?",
-        "我住在成都。",
-        "Ich wohne in Köln.",
-        "\u200b",
-        "\n---\n",
-    ]
-)
-MESSAGES = st.lists(st.one_of(FRAGMENTS, st.text(max_size=40)), min_size=1, max_size=4).map(" ".join)
+SAID = ("yes", "no", "I moved to Braga.", "Can you help me?", "我住在成都。", "Ich wohne in Köln.", "\u200b", "\n---\n")
+FRAGMENTS = st.one_of(st.sampled_from([*TOLD, *SAID]), st.text(max_size=40))
+MESSAGES = st.lists(FRAGMENTS, min_size=1, max_size=4).map(" ".join)
 ANSWERS = st.sampled_from(["Noted.", "Do you still cycle to work?", "Is your cat called Tom?", "你还住在成都吗？"])
 
 
@@ -77,15 +60,8 @@ def restated(contents: Sequence[str], number: int) -> str:
     return forms[number % len(forms)]
 
 
-READERS = [
-    pytest.param(PlainReader, TURNS, id="plain"),
-    pytest.param(
-        trained_reader,
-        1_000,
-        id="trained",
-        marks=pytest.mark.soak("the trained reader judges a thousand turns, and what it makes of them is its own"),
-    ),
-]
+LONG = pytest.mark.soak("the trained reader judges a thousand turns, and what it makes of them is its own")
+READERS = [pytest.param(PlainReader, TURNS, id="plain"), pytest.param(trained_reader, 1_000, id="trained", marks=LONG)]
 
 
 @pytest.mark.parametrize(("make_reader", "turns"), READERS)
@@ -94,9 +70,7 @@ async def test_whatever_is_replied_to_what_was_injected_it_never_comes_back(
     bench: Bench, make_reader: Callable[[], StatementReader], turns: int, replies: Sequence[str], new_max: int
 ) -> None:
     async with bench.deployment.start() as process:
-        for message in TOLD:
-            await bench.tell(process, message, session="first")
-        await bench.worker(process).work_off()
+        await bench.learn(process, *TOLD, session="first")
         worker = bench.worker(process, reader=make_reader())
         before = await bench.contents()
         assert before == sorted(TOLD)
@@ -126,14 +100,12 @@ async def test_whatever_is_replied_to_what_was_injected_it_never_comes_back(
 async def test_a_yes_to_what_memory_told_stores_nothing_and_makes_that_surer(
     bench: Bench, process: Process, asked: str, *, is_one_window: bool
 ) -> None:
-    worker = bench.worker(process)
     told = await bench.tell(process, "My cat is called Tom.")
     if not is_one_window:
-        await worker.work_off()
+        await bench.worker(process).work_off()
     before = await bench.memories()
     await bench.tell(process, "Who is my cat?", answer=asked)
-    await bench.tell(process, "yes")
-    await worker.work_off()
+    await bench.learn(process, "yes")
     (memory,) = await bench.memories()
     assert memory.content == "My cat is called Tom."
     assert [evidence.turn_id for evidence in memory.evidence] == [told.id]
@@ -145,11 +117,12 @@ async def test_a_yes_to_what_memory_told_stores_nothing_and_makes_that_surer(
     [("Is your cat called Felix?", "yes"), ("Do you have a dog?", "yes"), ("Is your cat called Tom?", "no")],
     ids=["another value", "another matter", "denied"],
 )
-async def test_an_answer_that_says_something_else_is_news(bench: Bench, asked: str, reply: str) -> None:
-    async with bench.deployment.start() as process:
-        await bench.tell(process, "My cat is called Tom.")
-        await bench.tell(process, "What else do you want to know?", answer=asked)
-        await bench.learn(process, reply)
+async def test_an_answer_that_says_something_else_is_news(
+    bench: Bench, process: Process, asked: str, reply: str
+) -> None:
+    await bench.tell(process, "My cat is called Tom.")
+    await bench.tell(process, "What else do you want to know?", answer=asked)
+    await bench.learn(process, reply)
     assert await bench.contents() == sorted(["My cat is called Tom.", f"{asked} {reply}"])
 
 
@@ -193,18 +166,15 @@ BEFORE = turn("What do you know?", turn_id="t1", at=NOW - 9, answer="You live in
 AFTER = turn("Exactly right", turn_id="t2")
 
 
-def test_a_confirmation_is_of_the_answer_right_before_it_where_there_is_one() -> None:
-    (confirmation,) = confirmations_of([YES], [BEFORE, AFTER])
-    assert (confirmation.answer, confirmation.at) == (BEFORE.answer, YES.said_at)
+def test_a_confirmation_and_a_fragment_that_corrects_concern_the_answer_right_before_where_there_is_one() -> None:
+    fragment = claim("no, three goats", act=Act.CORRECT, turn="t2", leans=True)
+    found = confirmations_of([YES, fragment, replace(fragment, leans=False)], [BEFORE, AFTER])
+    assert [(one.answer, one.at, one.is_right) for one in found] == [
+        (BEFORE.answer, YES.said_at, is_right) for is_right in (True, False)
+    ]
     assert confirmations_of([YES], [AFTER]) == []
     for status in (TurnStatus.FAILED, TurnStatus.ABORTED):
         assert confirmations_of([YES], [BEFORE, replace(BEFORE, status=status, id="t1b"), AFTER]) == []
-
-
-def test_a_fragment_that_corrects_concerns_the_answer_right_before_it() -> None:
-    fragment = claim("no, three goats", act=Act.CORRECT, turn="t2", leans=True)
-    (found,) = confirmations_of([fragment, replace(fragment, leans=False)], [BEFORE, AFTER])
-    assert (found.answer, found.is_right) == (BEFORE.answer, False)
 
 
 @pytest.mark.parametrize(
@@ -233,19 +203,20 @@ def test_what_is_as_sure_as_can_be_is_not_written_again() -> None:
 CYCLE = "Do you still cycle to work?"
 
 
-async def yes_after_a_question(bench: Bench, process: Process) -> tuple[Turn, Turn]:
-    """The turns of the question and of the yes, which were learnt one after the other."""
-    asked = await bench.tell(process, "Hello there.", answer=CYCLE)
-    await bench.worker(process).work_off()
-    said = await bench.tell(process, "yes")
-    await bench.worker(process).work_off()
-    assert await bench.contents() == [f"{CYCLE} yes"]
-    return asked, said
+async def yes_after_a_question(bench: Bench, process: Process, *, is_learnt: bool = True) -> list[Turn]:
+    """The turns of the question and of the yes, learnt one after the other."""
+    turns = []
+    for said, answer in (("Hello there.", CYCLE), ("yes", "Noted.")):
+        turns.append(await bench.tell(process, said, answer=answer))
+        if is_learnt:
+            await bench.worker(process).work_off()
+    return turns
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["the question", "the yes"])
 async def test_what_a_yes_confirmed_goes_with_the_turn_of_either(bench: Bench, process: Process, which: int) -> None:
     turns = await yes_after_a_question(bench, process)
+    assert await bench.contents() == [f"{CYCLE} yes"]
     (memory,) = await bench.memories()
     assert [(one.quote, one.role) for one in memory.evidence] == [(CYCLE, Role.ASSISTANT), ("yes", Role.USER)]
     assert (await bench.erasure(process).source("ann", turns[which].id)).forgotten == (memory.id,)
@@ -256,13 +227,9 @@ async def test_what_a_yes_confirmed_goes_with_the_turn_of_either(bench: Bench, p
 async def test_who_takes_a_yes_back_takes_back_what_it_confirmed(
     bench: Bench, process: Process, *, is_learnt: bool
 ) -> None:
-    if is_learnt:
-        await yes_after_a_question(bench, process)
-    else:
-        await bench.tell(process, "Hello there.", answer=CYCLE)
-        await bench.tell(process, "yes")
-    await bench.tell(process, "Forget what I just said.")
-    await bench.worker(process).work_off()
+    await yes_after_a_question(bench, process, is_learnt=is_learnt)
+    assert len(await bench.contents()) == is_learnt
+    await bench.learn(process, "Forget what I just said.")
     assert await bench.contents() == []
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from absent_stores import memory_bank
 from learning_parts import Bench, Faults
-from plain_reader import PlainReader
+from plain_reader import FramingReader
 from token_counts import counted_tokens
 from turn_logs import Process, sqlite_deployment
 
 from memory.learn.worker import WorkerSettings
-from memory.model import Turn, TurnStatus
-from memory.ports import FrameKind, FrameMark
+from memory.model import TurnStatus
 from memory.service.profiles import ProfileService
 from memory.service.requests import Intake
 from memory.service.service_parts import ServiceParts
@@ -22,15 +21,6 @@ from memory.service.shared_projects import SharedProjects
 from memory.service.transfers import MemoryTransfers
 
 PRIVATE = "Do not store this conversation."
-
-
-class Framing(PlainReader):
-    """Knows that what follows "Hark." is somebody else's text."""
-
-    async def frames(self, turns: Sequence[Turn]) -> list[FrameMark]:
-        texts = [(turn.id, turn.messages[0].content) for turn in turns]
-        starts = [(turn_id, text.find("Hark.")) for turn_id, text in texts if "Hark." in text]
-        return [FrameMark(FrameKind.PRESENTS, turn_id, 0, start, start + 5) for turn_id, start in starts]
 
 
 def transfers(bench: Bench, process: Process) -> MemoryTransfers:
@@ -50,7 +40,7 @@ async def moved(bench: Bench, process: Process, target: Bench, to: Process, *, u
 
     for line in lines:
         await transfers(target, to).load(user, call(line))
-        await target.worker(to, reader=Framing()).work_off()
+        await target.worker(to, reader=FramingReader()).work_off()
 
 
 @pytest.fixture
@@ -99,12 +89,12 @@ async def test_read_again_an_order_in_another_s_words_still_orders_nothing(
 ) -> None:
     await bench.learn(process, "My locker number is 42.")
     await bench.tell(process, f"Forget my locker number. Hark. {PRIVATE}")
-    await bench.worker(process, reader=Framing()).work_off()
+    await bench.worker(process, reader=FramingReader()).work_off()
     assert await bench.contents() == []
     async with target.deployment.start() as to:
         await moved(bench, process, target, to, user="ann")
         await target.tell(to, "I play chess.")
-        await target.worker(to, reader=Framing()).work_off()
+        await target.worker(to, reader=FramingReader()).work_off()
     assert await target.contents() == ["I play chess."]
 
 

@@ -3,6 +3,7 @@ more, or mends what came too late; what was written while the reader is asked ab
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -11,19 +12,30 @@ from typing import Any, cast
 
 import pytest
 from frozen_parts import Frozen, OnTheWire
-from learning_parts import Bench, Faults, Killed
+from learning_parts import Bench, Faults, Killed, running
 from plain_reader import PlainReader
-from suspensions import EVERY, LOCK_LOST, WRITTEN_TO, BrokenOff, awaits_of, crash_points
-from turn_logs import Process, sqlite_deployment
+from suspensions import (
+    AROUND_THE_JOBS,
+    EVERY,
+    LOCK_LOST,
+    WRITTEN_TO,
+    BrokenOff,
+    ProcessKilled,
+    awaits_of,
+    crash_points,
+    crash_seed,
+)
+from turn_logs import Process, a_turn, sqlite_deployment
 
 from memory.adapters.milvus.store import MilvusTimeouts
 from memory.adapters.sql.job_writer import CALL_SECONDS_MAX
 from memory.adapters.sql.ledger import LOCK_SECONDS, WORK_SECONDS_MAX
 from memory.errors import Conflict
-from memory.learn import window
+from memory.learn import trigger_scanner, window, worker
 from memory.learn.window import VERDICT_ROUNDS_MAX
 from memory.learn.worker import Worker, WorkerSettings
-from memory.ports import PairVerdict, StatementPair
+from memory.model import Claim, Turn
+from memory.ports import LearnDue, PairVerdict, StatementPair
 
 FROZEN_SECONDS = 31.0
 
@@ -197,18 +209,107 @@ class WrittenTo(PlainReader):
     async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
         self.asked += 1
         if self.asked <= self._times:
-            await self._bench.tell(self._other, f"I live in Town{self.asked}.", session=f"other-{self.asked}")
-            await self._bench.worker(self._other, reader=PlainReader()).work_off()
+            await self._bench.learn(self._other, f"I live in Town{self.asked}.", session=f"other-{self.asked}")
         return await super().relate(pairs)
 
 
 @pytest.mark.parametrize("times", [1, VERDICT_ROUNDS_MAX])
 async def test_the_newest_statement_alone_stands_however_often_others_wrote(bench: Bench, times: int) -> None:
     async with bench.deployment.start() as process, bench.deployment.start() as other:
-        await bench.learn(process, "I live in Paris.", session="s0")
-        await bench.tell(process, "I live in Rome.", session="s1")
+        await prepare(bench, process)
         reader = WrittenTo(bench, other, times=times)
         await bench.worker(process, reader=reader).work_off()
     assert reader.asked >= times
     assert await bench.active() == [f"I live in Town{times}."]  # it was said last
     assert len(await bench.memories()) == times + 2
+
+
+# Killed at every await of what a worker runs around its jobs: nothing is lost, doubled or left locked
+
+BEFORE_THE_PAUSE, LAST, OPEN = ("ann", "bob", "carl"), "dora", "eve"
+TOLD = {user: f"Please remember that {user}'s car is blue." for user in (*BEFORE_THE_PAUSE, LAST)}
+TOLD[OPEN] = "My cat is called Tom."
+SETTINGS = WorkerSettings(
+    due=LearnDue(idle_seconds=0.001),
+    queue_turns_max=1,
+    windows_at_once=2,
+    lease_seconds=0.03,
+    poll_seconds=0.002,
+    **dict.fromkeys(("drain_seconds", "recover_seconds", "scan_seconds", "measure_seconds"), 0.01),
+)
+LATER_SECONDS = 1_000.0
+PLACES = [
+    place
+    for module in (worker, trigger_scanner)
+    for place in awaits_of(Path(str(module.__file__)), only=AROUND_THE_JOBS)
+]
+
+
+class SlowModel(PlainReader):
+    """A model that takes several extensions of the lease, and longer than a worker that is told to stop waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = asyncio.Event()
+
+    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
+        self.asked.set()
+        await asyncio.sleep(0.05)
+        return await super().read(turns, context=context)
+
+
+async def a_working_day(bench: Bench, process: Process) -> None:
+    """More sessions than are learnt at once, a turn left open, a pause; then it is told to stop while it works."""
+    model = SlowModel()
+    async with running(bench.worker(process, faults=Faults(is_slow=True), model=model, settings=SETTINGS)):
+        while await bench.contents(BEFORE_THE_PAUSE[-1]) == []:
+            await asyncio.sleep(0.005)
+        await asyncio.sleep(0.02)
+        model.asked.clear()
+        await bench.tell(process, TOLD[LAST], user=LAST)
+        bench.deployment.clock.now += 1
+        await model.asked.wait()
+
+
+async def left_of_all(bench: Bench, process: Process) -> list[str]:
+    """What stands in the end, with nothing left to do or held."""
+    for user in TOLD:
+        assert (await process.ledger.revision(user)).is_settled
+        assert (await process.log.backlog(user, opened_before=1e12)).pending == 0
+    assert await process.log.dead_letters(limit=5) == []
+    return sorted([content for user in TOLD for content in await bench.contents(user)])
+
+
+async def killed_at(bench: Bench, kill: ProcessKilled) -> list[str]:
+    async with bench.deployment.start() as other, bench.deployment.start() as dying:
+        for user in BEFORE_THE_PAUSE:
+            await bench.tell(dying, TOLD[user], user=user)
+        await dying.log.open(a_turn("left open", user=OPEN, text=TOLD[OPEN]))
+        bench.deployment.clock.now += 1
+        await kill.run(a_working_day(bench, dying))
+        if not [turn async for turn in other.log.turns(LAST)]:  # who tells it does not wait for the worker
+            await bench.tell(other, TOLD[LAST], user=LAST)
+    await kill.move_to_dead_letters()
+    async with bench.later(LATER_SECONDS) as survivor:
+        await survivor.log.recover()
+        for _ in range(2):
+            bench.deployment.clock.now += LATER_SECONDS
+            await bench.worker(survivor).work_off()
+        return await left_of_all(bench, survivor)
+
+
+@pytest.mark.parametrize("every", EVERY)
+@pytest.mark.parametrize("number", [1, 2, 3])
+async def test_a_kill_beside_the_jobs_leaves_what_an_undisturbed_run_leaves(
+    tmp_path: Path, number: int, every: int
+) -> None:
+    """`number`: the first, second and third moment of waiting there: before the call, within it, after it."""
+    undisturbed = await killed_at(Bench(sqlite_deployment(tmp_path / "quiet")), ProcessKilled(None))
+    assert len(undisturbed) == len(TOLD)
+    unreached: list[str] = []
+    for index, place in enumerate(PLACES[crash_seed() % every :: every]):
+        bench, kill = Bench(sqlite_deployment(tmp_path / str(index))), ProcessKilled(place, number=number)
+        assert await killed_at(bench, kill) == undisturbed, f"killed at {place}"
+        if not kill.is_dead:
+            unreached.append(str(place))
+    assert number > 1 or unreached == []

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from claims import turn
 from learning_parts import Bench, Faults, Killed
 from recorded import texts
-from turn_logs import START, Process, a_turn
+from turn_logs import START, Process
 
 from memory.errors import Unavailable
 from memory.learn.consolidation import EVIDENCE_MAX
@@ -22,12 +23,8 @@ from memory.model import (
     Evidence,
     Memory,
     MemoryStatus,
-    Message,
     MessageFilter,
     Role,
-    Scope,
-    SentConversation,
-    SentExchange,
     Turn,
     TurnStatus,
 )
@@ -41,31 +38,24 @@ SMALL_TALK = "Hm, zebra crossing weather again"
 
 
 async def learn(bench: Bench, process: Process, *said: str, faults: Faults | None = None) -> list[Turn]:
-    turns = [await bench.tell(process, one) for one in said]
-    await bench.worker(process, settings=KEEPS, faults=faults).work_off()
-    return turns
+    return await bench.learn(process, *said, worker=bench.worker(process, settings=KEEPS, faults=faults))
 
 
-def vectors_of(bench: Bench, rows: list[Memory]) -> np.ndarray:
-    return np.ones((len(rows), bench.embedder.dimension), dtype=np.float32)
+async def put(bench: Bench, *rows: Memory, kind: ChangeKind = ChangeKind.CREATE) -> None:
+    vectors = np.ones((len(rows), bench.embedder.dimension), dtype=np.float32)
+    await bench.store.apply("ann", [Change(kind, row) for row in rows], vectors)
 
 
-def rows_of(*messages: str, turn_id: str = "t1") -> list[Memory]:
-    said = tuple(Message("user", one) for one in messages)
-    turn = Turn(turn_id, Scope("ann", session_id="s1"), 5.0, said, status=TurnStatus.CLOSED)
+def rows_of(turn: Turn) -> list[Memory]:
     return raw_rows([turn], words_of=(Role.USER,), withheld=(), planted=())
 
 
 async def stored(bench: Bench, process: Process, *turns: tuple[str, ...]) -> list[Memory]:
     """Turns on record, with a row for each message."""
     rows: list[Memory] = []
-    for number, messages in enumerate(turns):
-        said = tuple(Message("user", one) for one in messages)
-        await process.log.append(
-            Turn(f"t{number}", Scope("ann", session_id="s1"), START, said, status=TurnStatus.CLOSED)
-        )
-        rows += rows_of(*messages, turn_id=f"t{number}")
-    await bench.store.apply("ann", [Change(ChangeKind.CREATE, row) for row in rows], vectors_of(bench, rows))
+    for messages in turns:
+        rows += rows_of(await bench.tell(process, *messages))
+    await put(bench, *rows)
     return rows
 
 
@@ -81,18 +71,6 @@ async def test_words_that_no_memory_quotes_are_stored_as_said(bench: Bench, proc
     assert bench.count("memproxy_facts_total", outcome="created") == 2
     await bench.learn(process, "Ho hum")  # without the setting
     assert len(await bench.raw_words()) == 2
-
-
-async def test_raw_words_change_nothing_that_readers_hold(bench: Bench, process: Process) -> None:
-    await learn(bench, process, BUDGET)
-    before = await process.ledger.revision("ann")
-    (turn,) = await learn(bench, process, SMALL_TALK)
-    assert await bench.raw_words() == [SMALL_TALK]
-    await process.log.messages.delete_turns("ann", [turn.id])
-    await bench.worker(process, settings=KEEPS).work_off()
-    assert await bench.raw_words() == []
-    assert await process.ledger.revision("ann") == before
-    assert await process.ledger.changed_since("ann", before.number) == frozenset()
 
 
 @pytest.mark.parametrize("said", ["Forget zebras.", "Forget my budget.", "Off the record: zebras."])
@@ -123,25 +101,17 @@ async def test_what_a_request_means_leaves_no_words_in_its_own_window_either(
     worker = bench.worker(process, settings=KEEPS)
     if is_learnt:
         await worker.work_off()
-    await bench.tell(process, asked, status=status)
-    await worker.work_off()
+    await bench.learn(process, asked, status=status, worker=worker)
     is_deleted = not is_learnt or status is TurnStatus.CLOSED
     assert (SMALL_TALK in await bench.raw_words()) is not is_deleted
     is_of_all = "everything" in asked and status is TurnStatus.CLOSED
     assert ("And a blue giraffe" in await bench.raw_words()) is not is_of_all
 
 
-async def test_what_follows_an_order_to_stop_leaves_no_words_in_its_conversation(
-    bench: Bench, process: Process
-) -> None:
-    await learn(bench, process, SMALL_TALK)
+async def test_what_is_said_after_a_request_stays_unless_it_is_to_stop(bench: Bench, process: Process) -> None:
+    await learn(bench, process, "Forget the zebra weather.", SMALL_TALK)
     await learn(bench, process, "Don't remember anything again.")
     await learn(bench, process, "And a blue giraffe")
-    assert await bench.raw_words() == [SMALL_TALK]
-
-
-async def test_what_is_said_after_a_request_stays(bench: Bench, process: Process) -> None:
-    await learn(bench, process, "Forget the zebra weather.", SMALL_TALK)
     assert await bench.raw_words() == [SMALL_TALK]
 
 
@@ -149,7 +119,10 @@ async def test_what_is_said_after_a_request_stays(bench: Bench, process: Process
     "way", ["the turn is deleted", "the message is deleted", "the session is trimmed", "the turn expires"]
 )
 async def test_words_go_with_the_record_and_memories_stay(bench: Bench, process: Process, way: str) -> None:
-    first, _ = await learn(bench, process, f"{SMALL_TALK}. I live in Ulm.", "And a blue giraffe")
+    """And change nothing that readers hold."""
+    (first,) = await learn(bench, process, f"{SMALL_TALK}. I live in Ulm.")
+    before = await process.ledger.revision("ann")
+    await learn(bench, process, "And a blue giraffe")
     assert len(await bench.raw_words()) == 2
     record = process.log.messages
     match way:
@@ -166,17 +139,8 @@ async def test_words_go_with_the_record_and_memories_stay(bench: Bench, process:
     assert await bench.raw_words() == ["And a blue giraffe"]
     assert [memory for memory in await bench.memories() if "Ulm" in memory.content]
     assert await process.log.removed_words.next_user() is None
-
-
-async def test_words_of_an_abandoned_branch_go(bench: Bench, process: Process) -> None:
-    worker = bench.worker(process, settings=KEEPS)
-    first = SentExchange("k1", (Message("user", SMALL_TALK),), "ok")
-    for number, text in enumerate((SMALL_TALK, "And a blue giraffe", "Ho hum")):
-        turn = a_turn(f"t{number}", session=f"new-{number}", text=text, at=START + number)
-        await process.log.trees.open(turn, SentConversation((f"k{number + 1}",), (first,) if number else ()))
-        await process.log.finish(turn.id, status=TurnStatus.CLOSED, answer="ok", answered_at=turn.at)
-        await worker.work_off()
-    assert await bench.raw_words() == [SMALL_TALK, "Ho hum"]
+    assert await process.ledger.revision("ann") == before
+    assert await process.ledger.changed_since("ann", before.number) == frozenset()
 
 
 async def test_forgetting_a_memory_reaches_the_words_of_all_its_turns(bench: Bench, process: Process) -> None:
@@ -187,9 +151,7 @@ async def test_forgetting_a_memory_reaches_the_words_of_all_its_turns(bench: Ben
     assert len(await bench.raw_words()) > len(home.evidence) == EVIDENCE_MAX
     await learn(bench, process, "And a blue giraffe")
     (turn_id,) = [row.evidence[0].turn_id for row in await bench.memories(status="raw") if "giraffe" in row.content]
-    withdrawn = Withdrawn(evidence=(Evidence("Ulm", turn_id),))
-    change = [Change(ChangeKind.UPDATE, with_withdrawn(home, withdrawn))]
-    await bench.store.apply("ann", change, np.ones((1, bench.embedder.dimension), dtype=np.float32))
+    await put(bench, with_withdrawn(home, Withdrawn((Evidence("Ulm", turn_id),))), kind=ChangeKind.UPDATE)
     await bench.erasure(process).memory("ann", home.id)
     assert await bench.raw_words() == []
 
@@ -198,20 +160,17 @@ async def test_forgetting_little_takes_no_other_words_with_it(bench: Bench, proc
     said = ("tea", "The steak was good, zebra", "He teams up with zebras", "そうです、私は東京に住んでいます")
     rows = await stored(bench, process, *((text,) for text in said))
     bare = replace(rows[0], id="m1", status=MemoryStatus.ACTIVE, evidence=())
-    await bench.store.apply("ann", [Change(ChangeKind.CREATE, bare)], vectors_of(bench, [bare]))
+    await put(bench, bare, replace(bare, id="m2", content="私は東京に住んでいます"))
     for memory_id in ("m1", rows[0].id):
         await bench.erasure(process).memory("ann", memory_id)
     assert await bench.raw_words() == sorted(said[1:])
-    tokyo = replace(bare, id="m2", content="私は東京に住んでいます")
-    await bench.store.apply("ann", [Change(ChangeKind.CREATE, tokyo)], vectors_of(bench, [tokyo]))
     await bench.erasure(process).memory("ann", "m2")
     assert await bench.raw_words() == ["He teams up with zebras", "The steak was good, zebra"]
 
 
 async def test_a_turn_that_says_the_same_goes_as_a_whole(bench: Bench, process: Process) -> None:
     rows = await stored(bench, process, ("Zebra weather", "Well, i LIVE in  ulm"), ("And a blue giraffe",))
-    home = replace(rows[0], id="m1", status=MemoryStatus.ACTIVE, content="I live in Ulm.", evidence=())
-    await bench.store.apply("ann", [Change(ChangeKind.CREATE, home)], vectors_of(bench, [home]))
+    await put(bench, replace(rows[0], id="m1", status=MemoryStatus.ACTIVE, content="I live in Ulm.", evidence=()))
     await bench.erasure(process).memory("ann", "m1")
     assert await bench.raw_words() == ["And a blue giraffe"]
 
@@ -224,10 +183,8 @@ async def test_forgetting_reads_the_store_once_however_much_there_is(bench: Benc
         faults = Faults()
         async with bench.deployment.start() as process:
             await learn(bench, process, *(f"{SMALL_TALK} {n}" for n in range(count)))
-            rows = [
-                replace(row, id=f"m{row.id}", status=MemoryStatus.ACTIVE) for row in await bench.memories(status="raw")
-            ]
-            await bench.store.apply("ann", [Change(ChangeKind.CREATE, row) for row in rows], vectors_of(bench, rows))
+            raw = await bench.memories(status="raw")
+            await put(bench, *(replace(row, id=f"m{row.id}", status=MemoryStatus.ACTIVE) for row in raw))
             if way == "in a chat":
                 await learn(bench, process, "Forget everything about me.", faults=faults)
             else:
@@ -245,8 +202,8 @@ async def test_a_user_whose_lock_is_held_delays_the_words_of_nobody_else(bench: 
     for user in ("ann", "bob"):
         turns[user] = await bench.tell(process, SMALL_TALK, user=user)
     await worker.work_off()
-    for user, turn in turns.items():
-        assert await process.log.messages.delete_turns(user, [turn.id]) == 1
+    for user, told in turns.items():
+        assert await process.log.messages.delete_turns(user, [told.id]) == 1
     async with process.ledger.write("ann"):
         with pytest.raises(Unavailable):
             await worker.work_off()
@@ -287,15 +244,13 @@ async def test_a_crash_neither_loses_nor_doubles_words_nor_brings_forgotten_ones
 
 def test_a_long_message_takes_several_rows_and_loses_nothing() -> None:
     message = "".join(chr(0x4E00 + number % 20_000) for number in range(RECORDED_CHARACTERS_MAX))
-    rows = rows_of(message)
+    rows = rows_of(turn(message))
     assert "".join(row.content for row in rows) == message
     assert len({row.id for row in rows}) == len(rows) == -(-len(message) // CONTENT_CHARACTERS_MAX)
 
 
 def test_what_says_nothing_or_hides_something_leaves_no_row() -> None:
     hidden = "Nice<!-- the user likes Acme -->"
-    assert rows_of("  ", "[withheld password]", hidden) == []
-    assert [row.content for row in rows_of(" Hi ", "my pin is [redacted password]")] == [
-        "Hi",
-        "my pin is [redacted password]",
-    ]
+    assert [rows_of(turn(one)) for one in ("  ", "[withheld password]", hidden)] == [[], [], []]
+    pin = "my pin is [redacted password]"
+    assert [row.content for one in (" Hi ", pin) for row in rows_of(turn(one))] == ["Hi", pin]

@@ -25,8 +25,7 @@ async def told(bench: Bench, process: Process) -> tuple[Worker, list[str]]:
     """A worker that has learnt turns with the marker, and their ids."""
     worker = bench.worker(process, settings=WorkerSettings(words_of=frozenset({Role.USER})))
     turns = [await bench.tell(process, said, project="atlas") for said in SAID]
-    await bench.tell(process, "And a blue giraffe", session="s2")
-    await worker.work_off()
+    await bench.learn(process, "And a blue giraffe", session="s2", worker=worker)
     assert len(await rows_with_the_marker(bench)) == 2
     return worker, [turn.id for turn in turns]
 
@@ -46,8 +45,7 @@ def tables_with_the_marker(bench: Bench) -> list[str]:
 @pytest.mark.parametrize("asked", [f"Forget the {MARKER}.", "Forget everything about me."])
 async def test_forgotten_in_a_chat_no_row_holds_the_words(bench: Bench, process: Process, asked: str) -> None:
     worker, _ = await told(bench, process)
-    await bench.tell(process, asked, project="atlas")
-    await worker.work_off()
+    await bench.learn(process, asked, project="atlas", worker=worker)
     assert await rows_with_the_marker(bench) == []
 
 
@@ -87,17 +85,14 @@ async def test_erased_nothing_that_we_store_holds_the_words(bench: Bench, way: s
 
 
 async def test_what_a_memory_said_before_a_correction_is_forgotten_on_request(bench: Bench, process: Process) -> None:
-    worker = bench.worker(process)
-    await bench.tell(process, "My boat is called Nereid.")
-    await worker.work_off()
+    await bench.learn(process, "My boat is called Nereid.")
     (boat,) = await bench.memories()
     edited = MemoryEdit(content="My boat is called Calypso.").applied_to(boat, now=boat.updated_at + 1)
     edited = MemoryEdit(content="My ship is called Calypso.").applied_to(edited, now=boat.updated_at + 2)
     vectors = await bench.embedder.embed([edited.content], is_urgent=False)
     async with process.ledger.write("ann") as held:
         await write_rows(bench.store, held, "ann", [Change(ChangeKind.UPDATE, edited)], vectors)
-    await bench.tell(process, "Please forget that my boat is called Nereid.", session="s2")
-    await worker.work_off()
+    await bench.learn(process, "Please forget that my boat is called Nereid.", session="s2")
     (ship,) = await bench.memories()
     assert ship.content == "My ship is called Calypso."
     assert [one.content for one in wordings_of(ship)] == ["My boat is called Calypso."]

@@ -1,4 +1,7 @@
-"""The receipt of a chat says what became of what the user asked of memory in it: how many, and never what."""
+"""The receipt of a chat says what became of what the user asked of memory in it: how many, and never what.
+
+And what the worker counts of conversations with an arm, and what the report finds of it on record.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from claims import claim, turn
 from learning_parts import Bench, Faults, Killed
 from plain_reader import PlainReader
 from turn_logs import START, Process
 
-from memory.model import Act, Claim, RecallStatus, Receipt, Turn
+from memory.errors import Unavailable
+from memory.learn.worker import WorkerSettings
+from memory.model import Act, Change, ChangeKind, Claim, Evidence, Memory, RecallStatus, Receipt, Turn
 from memory.ports import FrameKind, FrameMark
+from memory.service.holdout_signs import TurnSigns, signs_of
 
 NOTHING = {"forgot": [], "count": 0, "reason": "nothing_matched"}
 KNOWN = ("I live in Leeds.", "My locker number is 42.", "I like tea.")
@@ -23,25 +30,24 @@ class Reader(PlainReader):
 
     async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
         claims = await super().read(turns, context=context)
-        return [
-            replace(
-                one,
-                confidence=0.6 if {"maybe", "perhaps"} & set(one.text.split()) else one.confidence,
-                leans=one.act is Act.CORRECT,
-            )
-            for one in claims
-        ]
+        sure = [0.6 if {"maybe", "perhaps"} & set(one.text.split()) else one.confidence for one in claims]
+        pairs = zip(claims, sure, strict=True)
+        return [replace(one, confidence=share, leans=one.act is Act.CORRECT) for one, share in pairs]
 
     async def frames(self, turns: Sequence[Turn]) -> list[FrameMark]:
         opens = [(one, one.messages[0].content.find("You are the king.")) for one in turns]
         return [FrameMark(FrameKind.PLAYS, one.id, 0, at, at + 17) for one, at in opens if at >= 0]
 
 
+async def kept(process: Process, receipt: Receipt) -> None:
+    process.receipts.keep(receipt)
+    while await process.receipts.get(receipt.user_id, receipt.id) is None:
+        continue
+
+
 async def answered(bench: Bench, process: Process, said: str, *, receipt_id: str = "r1", **work: Any) -> dict[str, Any]:
     """The outcome on the receipt of a chat in which the user says that. `work`: as `Bench.worker` takes it."""
-    process.receipts.keep(Receipt(receipt_id, "ann", START, RecallStatus.SKIPPED, "no_question", {}))
-    while await process.receipts.get("ann", receipt_id) is None:
-        continue
+    await kept(process, Receipt(receipt_id, "ann", START, RecallStatus.SKIPPED, "no_question", {}))
     await bench.tell(process, said, receipt_id=receipt_id, session="s2")
     await bench.worker(process, **{"reader": Reader(), **work}).work_off()
     return await outcome_of(process, receipt_id)
@@ -72,6 +78,7 @@ async def outcome_of(process: Process, receipt_id: str = "r1") -> dict[str, Any]
         ("I like rum. No, gin.", {"kept": 1}, 5),
         ("No, on Friday.", {}, 3),
         ("Is it late?", {}, 3),
+        ("Forget that.", NOTHING, 3),  # as the very first words
     ],
 )
 async def test_an_order(bench: Bench, process: Process, said: str, outcome: dict[str, Any], left: int) -> None:
@@ -119,24 +126,23 @@ async def test_what_is_not_stored_in_the_end_is_not_said_to_be_kept(bench: Bench
     assert (await outcome_of(process), await bench.contents()) == ({}, [])
 
 
-async def test_a_conversation_that_is_not_to_be_stored_leaves_nothing_of_before_or_after_in_it(
-    bench: Bench, process: Process
+@pytest.mark.parametrize(
+    ("order", "outcome", "of_before"),
+    [
+        ("I row. Do not store this conversation.", {"count": 1, "withheld": True}, []),
+        ("Don't remember anything again.", {"withheld": True}, ["I own a canoe."]),
+    ],
+)
+async def test_what_follows_such_an_order_is_not_learnt_in_its_conversation(
+    bench: Bench, process: Process, order: str, outcome: dict[str, Any], of_before: list[str]
 ) -> None:
     await bench.learn(process, "I live in Leeds.")
     await bench.learn(process, "I own a canoe.", "I live in Leeds.", session="s2")
-    assert await answered(bench, process, "I row. Do not store this conversation.") == {"count": 1, "withheld": True}
+    assert await answered(bench, process, order) == outcome
     await bench.learn(process, "My locker number is 42.", "Remember that I like tea.", session="s2")
     await bench.learn(process, "I play chess.", session="s3")
-    assert await bench.contents() == ["I live in Leeds.", "I play chess.", "Remember that I like tea."]
-
-
-async def test_what_follows_an_order_to_stop_is_not_learnt_in_its_conversation(bench: Bench, process: Process) -> None:
-    await bench.learn(process, "I own a canoe.", session="s2")
-    assert await answered(bench, process, "Don't remember anything again.") == {"withheld": True}
-    await bench.learn(process, "My locker number is 42.", session="s2")
-    await bench.learn(process, "Remember that I like tea.", session="s2")
-    await bench.learn(process, "I play chess.", session="s3")
-    assert await bench.contents() == ["I own a canoe.", "I play chess.", "Remember that I like tea."]
+    known = ["I live in Leeds.", "I play chess.", "Remember that I like tea."]
+    assert await bench.contents() == sorted([*known, *of_before])
 
 
 async def test_in_a_conversation_that_is_not_to_be_stored_nothing_is_confirmed(bench: Bench, process: Process) -> None:
@@ -157,5 +163,75 @@ async def test_an_order_about_a_topic_spares_what_is_said_after_it_in_its_conver
     assert await bench.contents() == ["My locker number is 43."]
 
 
-async def test_that_as_the_very_first_words_means_nothing(bench: Bench, process: Process) -> None:
-    assert await answered(bench, process, "Forget that.") == NOTHING
+# Arms
+
+COMPARES = WorkerSettings(compares_arms=True)
+HOME = "I live in Ulm."
+
+
+async def asked(
+    bench: Bench, process: Process, text: str, *, arm: str = "", session: str = "s1", user: str = "ann"
+) -> str:
+    """A turn and its receipt, as a chat leaves them; the receipt's id."""
+    signals = {"arm": arm, "note_tokens": 40} if arm else {}
+    receipt_id = f"r{next(bench.numbers)}"
+    await kept(process, Receipt(receipt_id, user, START, RecallStatus.USED, "found", signals))
+    await bench.tell(process, text, receipt_id=receipt_id, session=session, user=user)
+    return receipt_id
+
+
+def signs(bench: Bench, arm: str) -> list[float]:
+    """Follow-ups, corrections and repeated facts."""
+    names = ("follow_up", "correction", "repeated_fact")
+    return [bench.count("memproxy_holdout_signs_total", arm=arm, sign=sign) for sign in names]
+
+
+async def test_repeated_facts_and_follow_ups_are_counted_by_arm(bench: Bench, process: Process) -> None:
+    await bench.learn(process, HOME, session="before")
+    await asked(bench, process, "Where do I live?", arm="held_out")
+    repeated = await asked(bench, process, HOME)
+    await asked(bench, process, "Where do I live?", arm="noted", session="s2")
+    await bench.worker(process, settings=COMPARES).work_off()
+    assert (signs(bench, "held_out"), signs(bench, "noted")) == ([1, 0, 1], [0, 0, 0])
+    assert bench.count("memproxy_holdout_turns_total", arm="held_out") == 2
+    assert bench.count("memproxy_holdout_answer_tokens_count", arm="noted") == 1
+    assert await outcome_of(process, repeated) == {"corrections": 0, "repeated_facts": 1}
+    await asked(bench, process, HOME, session="s2")
+    await bench.worker(process, settings=COMPARES).work_off()
+    assert signs(bench, "noted") == [1, 0, 1]  # what is learnt later belongs to the arm of its session
+
+
+async def test_conversations_without_an_arm_count_nowhere(bench: Bench, process: Process) -> None:
+    for _ in range(2):
+        await asked(bench, process, HOME)
+    await bench.learn(process, HOME, worker=bench.worker(process, settings=COMPARES))
+    assert (signs(bench, "held_out"), signs(bench, "noted")) == ([0, 0, 0], [0, 0, 0])
+
+
+async def test_a_failure_to_count_never_stops_learning(bench: Bench, process: Process) -> None:
+    await asked(bench, process, HOME, arm="noted")
+    faults = Faults(name="context", number=2, error=Unavailable("turn_log", "a test"))
+    await bench.worker(process, settings=COMPARES, faults=faults).work_off()
+    assert await bench.contents() == [HOME]
+    assert bench.count("memproxy_windows_total", outcome="learnt") == 1
+
+
+async def test_the_record_has_no_words_no_ids_and_only_the_time_asked_for(bench: Bench, process: Process) -> None:
+    for arm in ("noted", ""):
+        await asked(bench, process, HOME, arm=arm, user="ann.lee")
+    found = [turn async for turn in process.holdouts.turns(since=0.0)]
+    assert len(found) == 2
+    assert len({turn.session for turn in found}) == 1
+    for private in ("ann.lee", "Ulm", "s1"):
+        assert private not in str(found)
+    assert [turn async for turn in process.holdouts.turns(since=START + 1_000)] == []
+
+
+def test_corrections_and_repetitions_are_counted_in_the_turn_that_holds_them() -> None:
+    claims = claim("No, I live in Bonn.", act=Act.CORRECT, turn="t2"), claim("I like tea.", turn="t2")
+    was_known = Memory("m", "ann", HOME, START, START, START, evidence=(Evidence(HOME, "t0"), Evidence(HOME, "t2")))
+    raised = Memory("n", "ann", "I like tea.", START, START, START, evidence=(Evidence("I like tea.", "t0"),))
+    new = Memory("o", "ann", "x", START, START, START, evidence=(Evidence("x", "t2"),))
+    changes = [Change(ChangeKind.UPDATE, one) for one in (was_known, raised)] + [Change(ChangeKind.CREATE, new)]
+    assert signs_of(claims, changes, turn("x", turn_id="t2")) == TurnSigns(1, 1)
+    assert signs_of(claims, changes, turn("x", turn_id="t1")) == TurnSigns(0, 0)

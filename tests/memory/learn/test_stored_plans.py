@@ -3,7 +3,6 @@ to what was forgotten. Nobody is asked again."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 from claims import claim
+from frozen_parts import Frozen
 from learning_parts import Bench, Faults, Killed
 from memory_rows import memory
 from plain_reader import PlainReader, moves
@@ -29,21 +29,13 @@ LATER_SECONDS = 100.0
 SISTER = "My sister lives in Oslo."
 MONDAY, FRIDAY = "My dentist appointment is on Monday.", "My dentist appointment is on Friday."
 
+PARIS, ROME, BERLIN = (f"I live in {city}." for city in ("Paris", "Rome", "Berlin"))
+CAT, BOAT = "My cat is called Tom.", "My boat is called Nereid."
 # What is known, what waits, what somebody says meanwhile; what stands in the end.
 OVERTAKEN = {
-    "the later home": ("I live in Paris.", "I live in Rome.", "I live in Berlin.", ["I live in Berlin."]),
-    "the same again": (
-        "My cat is called Tom.",
-        "I live in Rome.",
-        "I live in Rome!",
-        ["I live in Rome!", "My cat is called Tom."],
-    ),
-    "something else": (
-        "I live in Paris.",
-        "I live in Rome.",
-        "My boat is called Nereid.",
-        ["I live in Rome.", "My boat is called Nereid."],
-    ),
+    "the later home": (PARIS, ROME, BERLIN, [BERLIN]),
+    "the same again": (CAT, ROME, "I live in Rome!", [ROME, CAT]),
+    "something else": (PARIS, ROME, BOAT, [ROME, BOAT]),
 }
 
 
@@ -95,9 +87,8 @@ async def test_wherever_a_window_broke_off_what_was_said_meanwhile_is_heeded(
             async with bench.later(LATER_SECONDS) as survivor:
                 await bench.worker(survivor, model=model).work_off()
                 assert (await survivor.log.backlog("ann", opened_before=1e12)).pending == 0
-        found = await bench.active()
-        folded = sorted(content.replace("!", ".") for content in expected)
-        assert sorted(content.replace("!", ".") for content in found) == folded, f"broken off at call {number}"
+        found = [content.replace("!", ".") for content in await bench.active()]
+        assert sorted(found) == sorted(expected), f"broken off at call {number}"
         assert len(await bench.memories()) == len({memory.content for memory in await bench.memories()})
     assert number > 8
 
@@ -142,13 +133,12 @@ class _Never(PlainReader):
 
 
 async def test_a_stored_plan_is_applied_as_it_was_without_asking_a_reader_again(bench: Bench, process: Process) -> None:
-    await _known_and_waiting(bench, process, "I live in Paris.", f"I live in Rome. {SISTER}")
+    await _known_and_waiting(bench, process, PARIS, f"{ROME} {SISTER}")
     await _killed_at_apply(bench, process)
-    planned = await _planned(bench, process)
+    planned = {memory.id: memory for memory in await _planned(bench, process)}
     await bench.worker(process, reader=_Never(), model=_Never()).work_off()
-    rows = {memory.id: memory for memory in await bench.memories()}
-    assert len(planned) == len(rows) == 3
-    assert rows == {memory.id: memory for memory in planned}
+    assert len(planned) == 3
+    assert {memory.id: memory for memory in await bench.memories()} == planned
 
 
 async def _planned(bench: Bench, process: Process) -> list[Memory]:
@@ -173,7 +163,7 @@ async def test_a_plan_does_not_undo_what_was_written_after_it(bench: Bench, proc
 
 async def test_what_was_forgotten_meanwhile_is_not_brought_back_by_making_it_again(bench: Bench) -> None:
     async with bench.deployment.start() as process:
-        await _known_and_waiting(bench, process, "My cat is called Tom.", f"My cat is called Tom! {SISTER} I dive.")
+        await _known_and_waiting(bench, process, CAT, f"My cat is called Tom! {SISTER} I dive.")
         await _killed_at_apply(bench, process)
         planned = {memory.content: memory.id for memory in await _planned(bench, process)}
         (cat,) = await bench.memories()
@@ -194,16 +184,16 @@ class _Deaf(PlainReader):
 
 async def test_a_request_is_heeded_as_it_was_read_when_it_was_made(bench: Bench) -> None:
     async with bench.deployment.start() as process:
-        await _known_and_waiting(bench, process, "I live in Rome.", f"My cat is called Tom. {SISTER}")
+        await _known_and_waiting(bench, process, ROME, f"{CAT} {SISTER}")
     await _said_meanwhile(bench, "Please forget that my cat is called Tom.")
     async with bench.later(LATER_SECONDS) as process:
         await bench.worker(process, reader=_Deaf()).work_off()
-    assert await bench.contents() == sorted(["I live in Rome.", SISTER])
+    assert await bench.contents() == sorted([ROME, SISTER])
 
 
 @pytest.mark.parametrize(
     ("meanwhile", "expected"),
-    [("My boat is called Nereid.", [FRIDAY, "My boat is called Nereid."]), (MONDAY, [FRIDAY, MONDAY])],
+    [(BOAT, [FRIDAY, BOAT]), (MONDAY, [FRIDAY, MONDAY])],
     ids=["the pair is as it was", "the older one was said again"],
 )
 async def test_what_a_reader_said_of_a_pair_counts_until_one_of_it_changes(
@@ -220,12 +210,12 @@ async def test_what_a_reader_said_of_a_pair_counts_until_one_of_it_changes(
 
 async def test_a_yes_that_was_applied_is_not_applied_again(bench: Bench) -> None:
     async with bench.deployment.start() as process:
-        await bench.learn(process, "My cat is called Tom.", session="s1", answer="Your cat is called Tom.")
+        await bench.learn(process, CAT, session="s1", answer="Your cat is called Tom.")
         (known,) = await bench.memories()
         await bench.tell(process, "That's right.", session="s1")
         await _killed_at_apply(bench, process, is_after=True)
         (raised,) = await bench.memories()
-    await _said_meanwhile(bench, "My boat is called Nereid.")
+    await _said_meanwhile(bench, BOAT)
     async with bench.later(LATER_SECONDS) as process:
         await bench.worker(process).work_off()
     cat = next(memory for memory in await bench.memories() if "cat" in memory.content)
@@ -252,43 +242,28 @@ async def test_what_is_forgotten_while_its_plan_is_tried_again_does_not_return(
             await bench.worker(process, settings=KEEPS_RAW_WORDS, faults=faults).work_off()
     async with bench.later(LATER_SECONDS) as process:
         await process.log.recover()
-        with pytest.MonkeyPatch.context() as patch:
-            is_leased, may_go_on = _paused_embedding(bench, patch)
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(bench.worker(process, settings=KEEPS_RAW_WORDS).work_off())
-                await asyncio.wait_for(is_leased.wait(), 30)
-                bench.deployment.clock.now += 1
-                erasure = bench.erasure(process)
-                if how == "the user":
-                    await erasure.scope("ann", "")
-                elif how == "the turn":
-                    await erasure.source("ann", turn.id)
-                else:
-                    await erasure.withdraw("ann", [turn.id])
-                    await erasure.sources("ann", [turn.id])
-                    await process.log.messages.delete_turns("ann", [turn.id])
-                    await erasure.drop_states("ann")
-                may_go_on.set()
+
+        async def forget() -> None:
+            bench.deployment.clock.now += 1
+            erasure = bench.erasure(process)
+            if how == "the user":
+                await erasure.scope("ann", "")
+            elif how == "the turn":
+                await erasure.source("ann", turn.id)
+            else:
+                await erasure.withdraw("ann", [turn.id])
+                await erasure.sources("ann", [turn.id])
+                await process.log.messages.delete_turns("ann", [turn.id])
+                await erasure.drop_states("ann")
+
+        embedder: Any = Frozen(bench.embedder, "embed", forget)  # the lease is held, and the user's lock not yet
+        await replace(bench, embedder=embedder).worker(process, settings=KEEPS_RAW_WORDS).work_off()
+        assert embedder.has_arrived
         bench.deployment.clock.now += LATER_SECONDS
         await bench.worker(process, settings=KEEPS_RAW_WORDS).work_off()
         assert (await process.log.backlog("ann", opened_before=1e12)).pending == 0
     assert [one for one in await bench.contents() if "Tom" in one] == []
     assert [one for one in await bench.raw_words() if "Tom" in str(one)] == []
-
-
-def _paused_embedding(bench: Bench, patch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:
-    """The worker holds the lease, and not the user's lock yet, until the second event is set."""
-    is_leased, may_go_on = asyncio.Event(), asyncio.Event()
-    embed = bench.embedder.embed
-
-    async def waits(texts: Sequence[str], **options: Any) -> Any:
-        if any("Tom" in text for text in texts):
-            is_leased.set()
-            await may_go_on.wait()
-        return await embed(texts, **options)
-
-    patch.setattr(bench.embedder, "embed", waits)
-    return is_leased, may_go_on
 
 
 def test_a_stored_plan_comes_back_as_it_was_made() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from claims import claim
 from hashing_embedder import HashingEmbedder
-from learning_parts import Bench
+from learning_parts import Bench, happens, running
 from plain_reader import PlainReader
 from prometheus_client import CollectorRegistry
 from turn_logs import Process, lease_at, leased
@@ -47,24 +47,10 @@ def a_turn(*texts: str, answer: str = "", role: str = "user", is_tool: bool = Fa
 TURN = a_turn("Why does my script use so much memory?")
 
 
-@pytest.mark.parametrize(
-    ("act", "is_explicit", "asks_memory"),
-    [
-        (Act.REMEMBER, True, True),
-        (Act.FORGET, True, True),
-        (Act.WITHHOLD, True, True),
-        (Act.CORRECT, True, False),
-        (Act.STATE, False, False),
-        (Act.WISH, False, False),
-        (Act.CONFIRM, False, False),
-        (Act.INSTRUCT, False, False),
-    ],
-)
-def test_what_asks_for_memory_or_puts_something_right_is_explicit(
-    act: Act, *, is_explicit: bool, asks_memory: bool
-) -> None:
-    found = examine(TURN, [claim("something", act=act)])
-    assert (found.is_explicit, found.asks_memory) == (is_explicit, asks_memory)
+@pytest.mark.parametrize("act", Act)
+def test_what_asks_for_memory_or_puts_something_right_is_explicit(act: Act) -> None:
+    found, asks_memory = examine(TURN, [claim("something", act=act)]), act in {Act.REMEMBER, Act.FORGET, Act.WITHHOLD}
+    assert (found.is_explicit, found.asks_memory) == (asks_memory or act is Act.CORRECT, asks_memory)
 
 
 @pytest.mark.parametrize("fields", [{"confidence": 0.6}, {"turn": "t0"}], ids=["unsure", "of another turn"])
@@ -81,11 +67,9 @@ def test_a_turn_is_worth_as_much_as_its_weightiest_statement_and_small_talk_next
     assert examine(TURN, [leaves_no_memory]).worth == WORTH_NOTHING
 
 
-@pytest.mark.parametrize(
-    ("likeness", "ends_topic"), [(DRIFT_SIMILARITY / 2, True), (2 * DRIFT_SIMILARITY, False), (None, False)]
-)
-def test_a_turn_ends_a_topic_only_if_it_is_hardly_alike(likeness: float | None, *, ends_topic: bool) -> None:
-    assert examine(TURN, NOTHING, likeness=likeness).ends_topic is ends_topic
+def test_a_turn_ends_a_topic_only_if_it_is_hardly_alike() -> None:
+    found = [examine(TURN, NOTHING, likeness=one) for one in (DRIFT_SIMILARITY / 2, 2 * DRIFT_SIMILARITY, None)]
+    assert [one.ends_topic for one in found] == [True, False, False]
 
 
 @pytest.mark.parametrize("text", ["thanks, that helps!", "and how much?", "yes", "好的谢谢", "", "```\nx = 1\n```"])
@@ -136,8 +120,7 @@ async def test_each_turn_is_learnt_at_once_until_a_model_is_promoted_which_is_wa
     """Whatever the settings say."""
     model, readers = Windows(), Readers(PlainReader())
     worker = bench.worker(process, readers=readers, settings=WorkerSettings(due=DUE))
-    await bench.tell(process, HAWAII)
-    assert await worker.work_off() == 1
+    await bench.learn(process, HAWAII, worker=worker)
     assert await bench.contents() == [HAWAII]
     readers.first = model
     await bench.tell(process, ISLANDS)
@@ -156,9 +139,7 @@ async def test_when_a_session_has_ended_all_that_waits_of_it_is_learnt_however_p
     }
     model = Windows()
     worker = bench.worker(process, model=model, settings=worker_settings(converted(told, Settings)))
-    for number in range(13):
-        await bench.tell(process, f"What is {number} times seven?")
-    await worker.work_off()
+    await bench.learn(process, *(f"What is {number} times seven?" for number in range(13)), worker=worker)
     bench.deployment.clock.now += 59
     await worker.work_off()
     assert [len(window) for window in model.windows] == [10]
@@ -167,17 +148,14 @@ async def test_when_a_session_has_ended_all_that_waits_of_it_is_learnt_however_p
     assert [len(window) for window in model.windows] == [10, 3]
 
 
-async def test_remember_jumps_the_wait_in_a_running_worker(bench: Bench) -> None:
-    model, until = Windows(), asyncio.Event()
-    async with bench.deployment.start() as process, asyncio.timeout(60), asyncio.TaskGroup() as group:
-        await bench.tell(process, "hello there")
-        await bench.tell(process, "What is the weather?", session="s2")
-        assert await patient(bench, process, model).work_off() == 0
-        group.create_task(patient(bench, process, model).run(until))
+async def test_remember_jumps_the_wait_in_a_running_worker(bench: Bench, process: Process) -> None:
+    model = Windows()
+    await bench.tell(process, "hello there")
+    await bench.tell(process, "What is the weather?", session="s2")
+    assert await patient(bench, process, model).work_off() == 0
+    async with running(patient(bench, process, model)):
         await bench.tell(process, "记住我对花生过敏")
-        while not model.windows:
-            await asyncio.sleep(0.01)
-        until.set()
+        await happens(lambda: bool(model.windows))
     assert model.windows == [["hello there", "记住我对花生过敏"]]
 
 
@@ -185,9 +163,8 @@ class Topics(HashingEmbedder):
     """Trips are one topic, scripts are another."""
 
     async def embed(self, texts: Sequence[str], *, is_urgent: bool, as_query: bool = False) -> Vector:
-        return np.array(
-            [[1.0, 0.0] if "island" in text or "trip" in text else [0.0, 1.0] for text in texts], np.float32
-        )
+        of_trips = ["island" in text or "trip" in text for text in texts]
+        return np.array([[1.0, 0.0] if one else [0.0, 1.0] for one in of_trips], np.float32)
 
 
 async def test_another_topic_ends_the_window_before_it(bench: Bench, process: Process) -> None:
@@ -215,18 +192,9 @@ def a_scanner(
 
 async def test_without_the_embedder_a_look_still_sees_what_is_explicit(bench: Bench, process: Process) -> None:
     model, bench.embedder.is_down = Windows(), True
-    for text in (HAWAII, SCRIPT, "Remember that I am allergic to nuts"):
-        await bench.tell(process, text)
-    await patient(bench, process, model).work_off()
+    said = (HAWAII, SCRIPT, "Remember that I am allergic to nuts")
+    await bench.learn(process, *said, worker=patient(bench, process, model))
     assert [len(window) for window in model.windows] == [3]
-
-
-async def test_where_no_model_reads_nobody_looks_and_nothing_is_embedded_for_it(bench: Bench, process: Process) -> None:
-    await bench.tell(process, HAWAII)
-    await bench.tell(process, SCRIPT)
-    await a_scanner(bench, process, bench.embedder).scan()
-    assert len(await process.log.unexamined(limit=9)) == 2
-    assert bench.embedder.texts == []
 
 
 async def test_too_long_a_queue_sheds_what_promises_least_and_says_so(bench: Bench, process: Process) -> None:
@@ -248,6 +216,8 @@ async def test_too_long_a_queue_sheds_what_promises_least_and_says_so(bench: Ben
 async def test_many_new_turns_are_looked_at_and_none_twice(bench: Bench, process: Process) -> None:
     for number in range(300):
         await bench.tell(process, f"I told you {number} times that my cat likes fish", session=f"s{number % 30}")
+    await a_scanner(bench, process, bench.embedder).scan()  # where no model reads, nobody looks
+    assert (len(await process.log.unexamined(limit=999)), bench.embedder.texts) == (300, [])
     triggers = a_scanner(bench, process, bench.embedder, model=Windows())
     await triggers.scan()
     assert await process.log.unexamined(limit=1) == []
@@ -258,22 +228,19 @@ async def test_many_new_turns_are_looked_at_and_none_twice(bench: Bench, process
 
 async def test_a_fault_in_the_watch_is_survived(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it cannot look at is learnt in its time all the same."""
-    model, until, is_looked_at = Windows(), asyncio.Event(), asyncio.Event()
+    model, is_looked_at = Windows(), asyncio.Event()
 
     def broken(*_: object, **__: object) -> None:
         is_looked_at.set()
         raise RecursionError
 
     monkeypatch.setattr(triggers, "examine", broken)
-    async with bench.deployment.start() as process, asyncio.timeout(60), asyncio.TaskGroup() as group:
-        group.create_task(patient(bench, process, model).run(until))
+    async with bench.deployment.start() as process, running(patient(bench, process, model)):
         await bench.tell(process, "remember: nuts")
         await is_looked_at.wait()
         assert model.windows == []
         bench.deployment.clock.now += 31
-        while not model.windows:
-            await asyncio.sleep(0.01)
-        until.set()
+        await happens(lambda: bool(model.windows))
     assert model.windows == [["remember: nuts"]]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,21 +15,17 @@ from typing import Any
 import memory_rows
 import numpy as np
 import pytest
-from absent_stores import memory_bank, request_stores
+from absent_stores import memory_bank
+from frozen_parts import Frozen
 from hashing_embedder import HashingEmbedder
 from learning_parts import Faults, Killed
 from note_lookup import notes_of
 from plain_reader import FactReader
 from prometheus_client import CollectorRegistry
 from reading_parts import ScriptedChat
+from turn_logs import Process, sqlite_deployment
 
 from memory.adapters.in_memory import InMemoryStore
-from memory.adapters.sql.erased_users import SqlOptOuts
-from memory.adapters.sql.ledger import SqlUserLedger
-from memory.adapters.sql.notes import SqlNoteBook
-from memory.adapters.sql.receipts import SqlReceipts
-from memory.adapters.sql.sqlite_database import SqliteDatabase
-from memory.adapters.sql.upkeep import SqlUpkeepSchedule, SqlUsageCounts
 from memory.errors import Unavailable
 from memory.learn.reflection import Reflector
 from memory.learn.retention import DAY, RetentionReason, RetentionRules
@@ -47,22 +43,17 @@ EMBEDDER = HashingEmbedder()
 class World:
     """One deployment; what runs in it is handed out by `upkeep`."""
 
-    store: MemoryStore
-    ledger: SqlUserLedger
-    usage_counts: SqlUsageCounts
-    notes: SqlNoteBook
-    receipts: SqlReceipts
-    upkeep_schedule: SqlUpkeepSchedule
-    metrics: Metrics
-    database: SqliteDatabase
+    process: Process
+    store: MemoryStore = field(default_factory=lambda: InMemoryStore(dimension=EMBEDDER.dimension))
+    metrics: Metrics = field(default_factory=lambda: Metrics(CollectorRegistry()))
     reflecting: Reflector | None = None
     reader: StatementReader | None = None
 
     def upkeep(self, rules: RetentionRules | None = None, *, faults: Faults | None = None) -> Upkeep:
-        through = (faults or Faults()).around
+        through, process = (faults or Faults()).around, self.process
         return Upkeep(
-            memories=memory_bank(through(self.store), through(self.ledger), EMBEDDER),
-            stores=request_stores(through(self.notes), self.receipts, through(self.usage_counts)),
+            memories=memory_bank(through(self.store), through(process.ledger), EMBEDDER),
+            stores=replace(process.stores, notes=through(process.notes), usage_counts=through(process.usage_counts)),
             telemetry=Telemetry(lambda: NOW, self.metrics),
             rules=rules or RetentionRules(),
             reflecting=self.reflecting,
@@ -70,7 +61,8 @@ class World:
         )
 
     def schedule(self, upkeep: Any, *, clock: Callable[[], float] = lambda: NOW) -> UpkeepLoop:
-        return UpkeepLoop(upkeep, upkeep_schedule=self.upkeep_schedule, clock=clock, metrics=self.metrics, every=DAY)
+        schedule = self.process.upkeep
+        return UpkeepLoop(upkeep, upkeep_schedule=schedule, clock=clock, metrics=self.metrics, every=DAY)
 
     async def _ready(self) -> StatementReader:
         assert self.reader is not None
@@ -80,7 +72,7 @@ class World:
         for user_id in {memory.user_id for memory in memories}:
             own = [memory for memory in memories if memory.user_id == user_id]
             vectors = await EMBEDDER.embed([memory.content for memory in own], is_urgent=False)
-            async with self.ledger.write(user_id) as held:
+            async with self.process.ledger.write(user_id) as held:
                 held.touch([memory.id for memory in own])
                 await self.store.apply(user_id, [Change(ChangeKind.CREATE, memory) for memory in own], vectors)
 
@@ -93,23 +85,19 @@ class World:
 
     async def count(self, *memory_ids: str) -> None:
         """As a filter; what it posted is written before anything that is written after it."""
-        SqlUsageCounts(self.database).count("ann", memory_ids, at=NOW)
-        await self.database.write(lambda connection: None)
+        self.process.usage_counts.count("ann", memory_ids, at=NOW)
+        await self.process.log._database.write(lambda connection: None)
 
 
 @asynccontextmanager
-async def world(folder: Path, store: MemoryStore) -> AsyncIterator[World]:
-    async with SqliteDatabase(folder / "turns.sqlite") as database:
-        usage_counts = SqlUsageCounts(database)
-        ledger = SqlUserLedger(database, clock=lambda: NOW)
-        metrics = Metrics(CollectorRegistry())
-        notes, receipts = SqlNoteBook(database), SqlReceipts(database, clock=lambda: NOW, redact=str)
-        yield World(store, ledger, usage_counts, notes, receipts, SqlUpkeepSchedule(database), metrics, database)
+async def world(folder: Path) -> AsyncIterator[World]:
+    async with sqlite_deployment(folder).start() as process:
+        yield World(process)
 
 
 @pytest.fixture
 async def here(tmp_path: Path) -> AsyncIterator[World]:
-    async with world(tmp_path, InMemoryStore(dimension=EMBEDDER.dimension)) as opened:
+    async with world(tmp_path) as opened:
         yield opened
 
 
@@ -134,7 +122,7 @@ MIXED = (
 
 async def test_duplicates_and_the_useless_are_put_away_with_a_reason_and_nothing_is_lost(here: World) -> None:
     await here.put(*MIXED)
-    before, revision = await here.rows(), (await here.ledger.revision("ann")).number
+    before, revision = await here.rows(), (await here.process.ledger.revision("ann")).number
     await here.upkeep().run("ann")
     after = await here.rows()
     assert after.keys() == before.keys()
@@ -144,7 +132,7 @@ async def test_duplicates_and_the_useless_are_put_away_with_a_reason_and_nothing
     }
     assert [one.turn_id for one in after["tea"].evidence] == ["turn-tea", "turn-tea again"]
     changed = {"tea", "tea again", "week"}
-    assert await here.ledger.changed_since("ann", revision) == changed  # readers are told
+    assert await here.process.ledger.changed_since("ann", revision) == changed  # readers are told
     assert {i: m for i, m in after.items() if i not in changed} == {i: m for i, m in before.items() if i not in changed}
     assert await here.by_status(MemoryStatus.ACTIVE, "bob") == {"bob's", "bob's too"}
     assert await here.upkeep().run("ann") == []
@@ -154,15 +142,15 @@ async def test_a_dry_run_says_exactly_what_a_run_does_and_changes_nothing(here: 
     rules = RetentionRules(quota=4, erase_after=30 * DAY)
     await here.put(*MIXED)
     await here.count("coffee", "coffee too", "coffee")
-    before, revision = await here.rows(), await here.ledger.revision("ann")
-    waiting = await here.usage_counts.unstored("ann", limit=10)
+    before, revision = await here.rows(), await here.process.ledger.revision("ann")
+    waiting = await here.process.usage_counts.unstored("ann", limit=10)
     assert len(waiting) == 2
 
     would = await here.upkeep(rules).run("ann", is_dry=True)
 
     assert await here.rows() == before
-    assert await here.ledger.revision("ann") == revision
-    assert await here.usage_counts.unstored("ann", limit=10) == waiting
+    assert await here.process.ledger.revision("ann") == revision
+    assert await here.process.usage_counts.unstored("ann", limit=10) == waiting
     did = await here.upkeep(rules).run("ann")
     assert [(step.why, step.memory) for step in would] == [(step.why, step.memory) for step in did]
     assert {step.why.value for step in did} == {"united", "duplicate", "unused", "quota", "erased"}
@@ -174,15 +162,15 @@ async def test_uses_are_brought_in_for_many_memories_at_once_and_once(here: Worl
     await here.put(*(memory(memory_id, access_count=2) for memory_id in ids))
     before = await here.rows()
     await asyncio.gather(here.count(*ids), here.count("m0001", "never was"), here.count("m0001"))
-    revision = (await here.ledger.revision("ann")).number
+    revision = (await here.process.ledger.revision("ann")).number
     for _ in range(2):
         await here.upkeep().run("ann", [])
     after = await here.rows()
     assert after["m0001"] == replace(before["m0001"], access_count=5, used_at=NOW)
     assert {after[i].access_count for i in ids if i != "m0001"} == {3}
     assert {after[i].updated_at for i in ids} == {NOW}
-    assert await here.usage_counts.unstored("ann", limit=10) == {}
-    assert (await here.ledger.revision("ann")).number == revision + 4  # two writes for 230 memories
+    assert await here.process.usage_counts.unstored("ann", limit=10) == {}
+    assert (await here.process.ledger.revision("ann")).number == revision + 4  # two writes for 230 memories
 
 
 async def test_a_quota_reached_by_many_is_kept_in_pieces(here: World) -> None:
@@ -193,35 +181,20 @@ async def test_a_quota_reached_by_many_is_kept_in_pieces(here: World) -> None:
     assert await here.by_status(MemoryStatus.ARCHIVED) == set(ids[:-100])
 
 
-class ChangedMeanwhile:
-    """A store in which somebody else changes a memory after upkeep has read it, right before the lock."""
-
-    def __init__(self, store: MemoryStore, changed: Memory) -> None:
-        self._store = store
-        self._changed = changed
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    async def memories(self, user_id: str, memory_ids: Sequence[str]) -> list[Memory]:
-        found = await self._store.memories(user_id, memory_ids)
-        vectors = await EMBEDDER.embed([self._changed.content], is_urgent=False)
-        await self._store.apply("ann", [Change(ChangeKind.UPDATE, self._changed)], np.asarray(vectors))
-        return found
-
-
 async def test_a_row_that_was_changed_after_the_plan_is_left_alone_with_all_that_belongs_to_it(here: World) -> None:
     await here.put(*MIXED)
     tea, again, *_ = MIXED
     changed = replace(again, content="I like black tea", updated_at=NOW + 1)
-    meddled = replace(here, store=ChangedMeanwhile(here.store, changed))
+
+    async def somebody_changes() -> None:
+        vectors = await EMBEDDER.embed([changed.content], is_urgent=False)
+        await here.store.apply("ann", [Change(ChangeKind.UPDATE, changed)], vectors)
+
+    meddled = replace(here, store=Frozen(here.store, "get", somebody_changes))  # rows are read again before a write
     steps = await meddled.upkeep().run("ann")
     assert [step.memory.id for step in steps] == ["week"]
     rows = await here.rows()
     assert (rows["tea"], rows["tea again"]) == (tea, changed)
-
-
-# Crashes
 
 
 async def crashed(upkeep: Upkeep) -> bool:
@@ -240,11 +213,10 @@ async def test_a_crash_at_any_call_leaves_nothing_half_done(tmp_path: Path, is_a
     rules = RetentionRules(quota=4, erase_after=30 * DAY)
     wanted: dict[str, Memory] = {}
     for number in itertools.count():
-        folder = tmp_path / str(number)
-        async with world(folder, InMemoryStore(dimension=EMBEDDER.dimension)) as here:
+        async with world(tmp_path / str(number)) as here:
             await here.put(*MIXED)
             await here.count("coffee", "coffee")
-            await here.notes.keep("ann", "k", PastNote("You lived in Bonn", ("old",), 5), made_at=NOW - 1)
+            await here.process.notes.keep("ann", "k", PastNote("You lived in Bonn", ("old",), 5), made_at=NOW - 1)
             faults = Faults(number=number, error=Killed(), is_after=is_after)
             died = number > 0 and await crashed(here.upkeep(rules, faults=faults))
             rows = await here.rows()
@@ -252,7 +224,7 @@ async def test_a_crash_at_any_call_leaves_nothing_half_done(tmp_path: Path, is_a
             if rows["tea again"].status is MemoryStatus.ARCHIVED:
                 assert len(rows["tea"].evidence) == 2
             if "old" not in rows:
-                assert await notes_of(here.notes, "ann", ["k"]) == {}
+                assert await notes_of(here.process.notes, "ann", ["k"]) == {}
             await here.upkeep(rules).run("ann")
             ended = await here.rows()
             uses = ended["coffee"].access_count
@@ -263,9 +235,6 @@ async def test_a_crash_at_any_call_leaves_nothing_half_done(tmp_path: Path, is_a
             if number and not died:
                 break
     assert number > 15
-
-
-# On schedule
 
 
 class Down:
@@ -301,7 +270,7 @@ async def test_nothing_is_derived_about_a_user_who_has_opted_out(here: World) ->
     model = ScriptedChat(json.dumps({"summary": "I like green tea and drink it in the morning and after lunch"}))
     here.reflecting = Reflector(model, name="small", at_least=3, seconds=1.0)
     teas = ("I like green tea in the morning", "I drink green tea after lunch", "Green tea helps me write")
-    await SqlOptOuts(here.database).set("ann", at=NOW)
+    await here.process.opt_outs.set("ann", at=NOW)
     for user_id in ("ann", "bob"):
         of_user = [memory(f"{user_id}{n}", tea, user_id=user_id, category="preference") for n, tea in enumerate(teas)]
         await here.put(*of_user)
@@ -335,7 +304,7 @@ async def test_a_row_of_an_older_release_becomes_one_for_each_fact_once(here: Wo
 @pytest.mark.parametrize("is_after", [False, True])
 async def test_a_crash_while_rows_are_split_leaves_each_whole_or_split(tmp_path: Path, *, is_after: bool) -> None:
     for number in itertools.count(1):
-        async with world(tmp_path / str(number), InMemoryStore(dimension=EMBEDDER.dimension)) as here:
+        async with world(tmp_path / str(number)) as here:
             here.reader = FactReader()
             await here.put(old("m", HOME_AND_BEES))
             faults = Faults(number=number, error=Killed(), is_after=is_after)

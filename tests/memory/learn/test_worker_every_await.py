@@ -1,7 +1,6 @@
 """A crash at every await of the worker, wherever it stands: the outcome is that of a run that nothing disturbed.
 
-What the scenario does not reach fails the last test, by file and line, but for what `test_worker_around_its_jobs` and
-`test_lost_locks` reach.
+What the scenario does not reach fails the last test, by file and line, but for what `test_lost_locks` reaches.
 """
 
 from __future__ import annotations
@@ -106,29 +105,24 @@ async def prepare(bench: Bench) -> None:
     """Something known, turns to learn, plans that were not carried out, one that nobody can read, a model away."""
     async with bench.deployment.start() as process:
         await bench.tell(process, f"{KNOWN} {CAR} {FORGOTTEN} {HOME} {DENTIST} {LOCKER}", session="s0")
-        for user in ("eve", "iris"):
-            await bench.tell(process, BUDGET, user=user)
-        await bench.tell(process, "My kite is red.", user="jack")
-        await bench.tell(process, "My lamp is green.", user="kim")
+        before = {"eve": BUDGET, "iris": BUDGET, "jack": "My kite is red.", "kim": "My lamp is green."}
+        for user, said in before.items():
+            await bench.tell(process, said, user=user)
         for session, said in (("s1", f"My kettle is red. {IN_BOTH}"), ("s2", IN_BOTH)):
             await bench.tell(process, said, user="mona", session=session)
         await bench.worker(process, model=Model(DAY_BEFORE), settings=SETTINGS).work_off()
         await bench.tell(process, "My fridge is full.", user="frank", session="s0")
         await bench.tell(process, "Please forget that my piano is black.", user="kim")
         await bench.worker(process, model=Model(DAY_BEFORE), settings=SETTINGS).work_off()
-        await _noted_by_an_older_release(process)
-        await bench.tell(process, HALF_DONE, session="s3")
-        await _broken_off(bench, process, Faults(name="apply", error=Killed()))
-        await bench.tell(process, f"{UNTOUCHED} Does my sister play?", user="lena")
-        await _broken_off(bench, process, Faults(name="apply", error=Killed()))
+        await _execute(process, OF_AN_OLDER_RELEASE)
+        await _broken_off(bench, process, HALF_DONE, session="s3")
+        await _broken_off(bench, process, f"{UNTOUCHED} Does my sister play?", user="lena")
         await bench.tell(process, OF_HER_SISTER, user="lena", session="s1")
-        await _known_as_a_request(process, OF_HER_SISTER)
-        await bench.tell(process, FORGET_ALL, user="frank", session="s1", receipt_id="r-2")
-        await _broken_off(bench, process, Faults(name="save_plan", number=2, error=Killed(), is_after=True))
-        await bench.tell(process, OVERTAKEN, user="hugo")
-        await _broken_off(bench, process, Faults(name="apply", error=Killed()))
-        await bench.tell(process, TWICE, user="nora")
-        await _broken_off(bench, process, Faults(name="apply", error=Killed(), is_after=True))
+        await _execute(process, KNOWN_AS_A_REQUEST, OF_HER_SISTER)
+        planned = Faults(name="save_plan", number=2, error=Killed(), is_after=True)
+        await _broken_off(bench, process, FORGET_ALL, planned, user="frank", session="s1", receipt_id="r-2")
+        await _broken_off(bench, process, OVERTAKEN, user="hugo")
+        await _broken_off(bench, process, TWICE, Faults(name="apply", error=Killed(), is_after=True), user="nora")
         await _stored_by_another_window_too(bench, process, TWICE)
         async with process.ledger.write("hugo"):
             bench.deployment.clock.now += LATER_SECONDS
@@ -141,10 +135,9 @@ async def prepare(bench: Bench) -> None:
         assert lease is not None
         await process.log.save_plan(lease, b'{"version": 99, "changes": []}')
         await bench.tell(process, "My bicycle is green.", user="carl", project="p")
-        await bench.tell(process, FORGET_ALL, user="gina")
-        await bench.tell(process, "Forget what I just said.", user="jack")
-        await bench.tell(process, "My car is blue.", user="dora")
-        await bench.tell(process, PRIVATE, user="mona")
+        said_by = {"gina": FORGET_ALL, "jack": "Forget what I just said.", "dora": "My car is blue.", "mona": PRIVATE}
+        for user, said in said_by.items():
+            await bench.tell(process, said, user=user)
         process.receipts.keep(await _receipt_of_a_note(bench))
         await bench.correct(FORGOTTEN, REWORDED)
         await bench.tell(process, "My boat is called Nereid.", session="s4", receipt_id="r-3")
@@ -154,15 +147,14 @@ async def prepare(bench: Bench) -> None:
         bench.deployment.clock.now += LATER_SECONDS
 
 
-async def _noted_by_an_older_release(process: Process) -> None:
-    """Requests so far were noted without what was read of them."""
-    await process.log._database.write(lambda connection: connection.raw.execute("UPDATE turns SET order_claims = x''"))
+# Requests so far were noted without what was read of them.
+OF_AN_OLDER_RELEASE = "UPDATE turns SET order_claims = x''"
+# As when it was learnt before the windows that wait.
+KNOWN_AS_A_REQUEST = "UPDATE turns SET is_order = 1 WHERE instr(CAST(messages AS TEXT), ?)"
 
 
-async def _known_as_a_request(process: Process, said: str) -> None:
-    """As when it was learnt before the windows that wait."""
-    statement = "UPDATE turns SET is_order = 1 WHERE instr(CAST(messages AS TEXT), ?)"
-    await process.log._database.write(lambda connection: connection.raw.execute(statement, (said,)))
+async def _execute(process: Process, statement: str, *values: str) -> None:
+    await process.log._database.write(lambda connection: connection.raw.execute(statement, values))
 
 
 async def _stored_by_another_window_too(bench: Bench, process: Process, said: str) -> None:
@@ -174,9 +166,11 @@ async def _stored_by_another_window_too(bench: Bench, process: Process, said: st
         await bench.store.apply("nora", [Change(ChangeKind.CREATE, replace(row, id="elsewhere"))], vectors)
 
 
-async def _broken_off(bench: Bench, process: Process, faults: Faults) -> None:
+async def _broken_off(bench: Bench, process: Process, said: str, faults: Faults | None = None, **told: Any) -> None:
+    """Without `faults`: right before it is written."""
+    faults = faults or Faults(name="apply", error=Killed())
     with pytest.raises(Killed):
-        await bench.worker(process, faults=faults, model=Model(NEVER)).work_off()
+        await bench.learn(process, said, worker=bench.worker(process, faults=faults, model=Model(NEVER)), **told)
 
 
 async def _receipt_of_a_note(bench: Bench) -> Receipt:
@@ -201,20 +195,11 @@ async def outcome(bench: Bench, process: Process) -> dict[str, Any]:
     for user in USERS:
         memories = await bench.memories(user, project="p" if user == "carl" else "")
         contents = {memory.id: memory.content for memory in memories}
-        rows.update(
-            (
-                user,
-                memory.content,
-                memory.status.value,
-                contents.get(memory.superseded_by, memory.superseded_by),
-                memory.said_at,
-                memory.invalid_at,
-                round(memory.confidence, 6),
-                frozenset((e.turn_id, e.quote, e.role) for e in memory.evidence),
-                WORDINGS in memory.metadata,
-            )
-            for memory in memories
-        )
+        for memory in memories:
+            replaced_by = contents.get(memory.superseded_by, memory.superseded_by)
+            state = memory.status.value, replaced_by, memory.said_at, memory.invalid_at, round(memory.confidence, 6)
+            evidence = frozenset((e.turn_id, e.quote, e.role) for e in memory.evidence)
+            rows[(user, memory.content, *state, evidence, WORDINGS in memory.metadata)] += 1
         assert (await process.ledger.revision(user)).is_settled
         assert (await process.log.backlog(user, opened_before=1e12)).pending == 0
     letters = await process.log.dead_letters(limit=10)
@@ -268,32 +253,14 @@ async def test_the_quiet_run_is_what_it_is_meant_to_be(tmp_path: Path) -> None:
     found = await recover(bench)
     assert [user for user, _ in found["dead letters"]] == ["bob", "eve", "iris"]
     assert "the stored plan has version 99" in found["dead letters"][0][1]
-    assert sorted((content, status) for _, content, status, *_ in found["rows"].elements()) == sorted(
-        [
-            (BUDGET, "active"),
-            (CAR, "active"),
-            (REWORDED, "active"),
-            (DENTIST, "superseded"),
-            (HOME, "superseded"),
-            ("I sold the Golf.", "active"),
-            ("I take the bus to work.", "active"),
-            (KNOWN, "active"),
-            (LOCKER, "active"),
-            ("My bicycle is green.", "active"),
-            ("My boat is called Nereid.", "active"),
-            ("My car is blue.", "active"),
-            (CAT, "superseded"),
-            (f"{CAT} {NEW_CAT}", "active"),
-            ("My lamp is green.", "active"),
-            (IN_BOTH, "active"),
-            (NEW_DENTIST, "active"),
-            (NEW_HOME, "active"),
-            (NEW_LOCKER, "active"),
-            (OVERTAKEN, "active"),
-            (TWICE, "active"),
-            (UNTOUCHED, "active"),
-        ]
-    )
+    changed = [NEW_DENTIST, NEW_HOME, f"{CAT} {NEW_CAT}", NEW_LOCKER, LOCKER, REWORDED]
+    once = [BUDGET, CAR, KNOWN, IN_BOTH, OVERTAKEN, TWICE, UNTOUCHED, "I sold the Golf.", "I take the bus to work."]
+    of_one_session = ["My bicycle is green.", "My boat is called Nereid.", "My car is blue.", "My lamp is green."]
+    rows = [(content, status) for _, content, status, *_ in found["rows"].elements()]
+    assert sorted(content for content, status in rows if status == "superseded") == sorted([CAT, DENTIST, HOME])
+    active = sorted(content for content, status in rows if status == "active")
+    assert active == sorted([*changed, *once, *of_one_session])
+    assert len(rows) == len(active) + 3
 
 
 @pytest.mark.parametrize("every", EVERY)

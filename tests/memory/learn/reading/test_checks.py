@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from reading_parts import AT, a_claim, said
 
-from memory.language.restating import as_typed
 from memory.learn.reading.checks import CheckedAnswer, check_answer, distinct_claims, merge_second_answer
 from memory.learn.reading.prompting import ShippedChat, shipped_chats
 from memory.learn.reading.transcript import transcripts, written_chat
 from memory.model import Act, Claim, Relation, Role, Turn
 
 MESSAGE = "My brother Levi is a vet. He has two cats. Can you name a third one?"
+ASSERTED = a_claim(2, act="assert")  # which is no act
 
 
 def check(*items: Any, turns: list[Turn] | None = None, context: list[Turn] | None = None) -> CheckedAnswer:
@@ -39,6 +40,8 @@ def test_the_quote_runs_from_the_first_unit_to_the_last_word_for_word() -> None:
     assert claim.text == claim.evidence.quote == "My brother Levi is a vet. He has two cats."
     assert (claim.relation, claim.name, claim.values) == (Relation.SIBLING, "Levi", ("vet",))
     assert (claim.evidence.turn_id, claim.evidence.role, claim.made_by) == ("t0", Role.USER, "a model")
+    author = a_claim(1, name="Bo", attr="name", values=["Bo"])
+    assert sound(author, turns=said("My name is Bo.")).name == ""  # it is a value
 
 
 @pytest.mark.parametrize("units", [[], [0], [4], [-1], [1, 9], [1, 3]])
@@ -55,27 +58,17 @@ def test_units_with_pasted_text_between_them_or_too_much_text_make_no_claim() ->
     assert check(a_claim(1, 2, 3), turns=said("I like pears and plums, " * 60)).sound == ()
 
 
-@pytest.mark.parametrize("item", [{}, 7, "claim", None, {"u": [1]}, {"u": ["one"], "act": "state"}, [1, 2]])
+@pytest.mark.parametrize("item", [{}, 7, "claim", None, {"u": [1]}, {"u": ["one"], "act": "state"}, [1, 2], ASSERTED])
 def test_what_has_not_the_form_of_a_claim_is_an_objection_never_an_error(item: Any) -> None:
     found = check(item, a_claim(1))
     assert len(found.sound) == len(found.objections) == 1
 
 
-def test_an_unknown_act_makes_no_claim_and_planted_orders_keep_theirs() -> None:
-    assert check(a_claim(1, act="assert")).sound == ()
-    assert sound(a_claim(1, act="instruct")).act is Act.INSTRUCT
-
-
 @pytest.mark.parametrize(
     "fields",
     [
-        {"about": "sibling", "name": "Leo"},
-        {"about": "brother"},
-        {"attr": "job"},
-        {"category": "stuff"},
-        {"from": "2031-01-01"},
-        {"until": "soon"},
-        {"when": "is", "from": "2024-06-04", "until": "2024-06-01"},
+        *({"about": "sibling", "name": "Leo"}, {"about": "brother"}, {"attr": "job"}, {"category": "stuff"}),
+        *({"from": "2031-01-01"}, {"until": "soon"}, {"when": "is", "from": "2024-06-04", "until": "2024-06-01"}),
     ],
 )
 def test_a_field_that_fails_is_left_out_and_objected_to(fields: dict[str, Any]) -> None:
@@ -93,36 +86,9 @@ def test_values_that_do_not_stand_are_left_out_and_without_any_left_it_is_no_cla
     assert (len(found.sound), len(found.objections)) == (0, 1)
 
 
-@pytest.mark.parametrize(
-    ("words", "quote", "typed"),
-    [
-        ("levi", "My brother Levi", "Levi"),
-        ("12 kg", "I weigh 12kg", "12kg"),
-        ("5", "I have 15 hens", ""),
-        ("15", "I have 15 hens", "15"),
-        ("Al", "I really like bananas.", ""),
-        ("nan", "I really like bananas.", ""),
-        ("Al", "I really like Al.", "Al"),
-        ("Ann", "Ann\u2019s cat", "Ann"),
-        ("米粒", "我的猫叫米粒呢", "米粒"),
-        ("don't", "I don\u2019t dive", "don\u2019t"),
-        ("STRASSE", "meine Straße", "Straße"),
-        ("１２", "房间12号", "12"),
-        ("", "anything", ""),
-        ("  ", "anything", ""),
-    ],
-)
-def test_words_are_found_as_typed_case_width_and_space_aside(words: str, quote: str, typed: str) -> None:
-    assert as_typed(words, quote) == typed
-
-
-@pytest.mark.parametrize(("values", "taken"), [([15, "hens"], ("15", "hens")), ("hens", ("hens",))])
-def test_numbers_and_single_words_are_taken_for_the_lists_that_they_stand_for(values: Any, taken: Any) -> None:
-    assert sound(a_claim(u=1, values=values), turns=said("I keep 15 hens.")).values == taken
-
-
-def test_the_author_has_no_name_field() -> None:
-    assert sound(a_claim(1, name="Bo", attr="name", values=["Bo"]), turns=said("My name is Bo.")).name == ""
+def test_numbers_and_single_words_are_taken_for_the_lists_that_they_stand_for() -> None:
+    for values, taken in (([15, "hens"], ("15", "hens")), ("hens", ("hens",))):
+        assert sound(a_claim(u=1, values=values), turns=said("I keep 15 hens.")).values == taken
 
 
 @pytest.mark.parametrize("text", ["We've sold the caravan.", "I don't eat fish.", "国庆我不去了。"])
@@ -183,10 +149,15 @@ def test_content_denies_what_its_sentence_denies(text: str, clause: str, content
     assert placed.claim.text == (content if is_kept else clause)
 
 
-def test_content_takes_no_word_of_what_is_said_later_or_by_the_assistant() -> None:
+def test_content_takes_no_word_of_another_turn_or_of_the_assistant() -> None:
     turns = said("He has two cats.", "My brother Levi is a vet.", answers=["So Levi does?"])
     (placed,) = check(a_claim(1, content="Levi has two cats", values=["two cats"]), turns=turns).doubtful
     assert placed.claim.text == "He has two cats."
+    turns = said("My brother Levi lives in Tallinn.", "I visit him there.", answers=["I see."])
+    for fields in ({"content": "I visit Levi there"}, {"content": "I visit Levi there", "name": "Levi"}):
+        (placed,) = check(a_claim(2, about="sibling", **fields), turns=turns).doubtful
+        assert (placed.claim.text, placed.claim.name) == ("I visit him there.", "")
+    assert check(a_claim(2, content="I visit him in Tallinn", values=["Tallinn"]), turns=turns).refused == 1
 
 
 @pytest.mark.parametrize(("act", "about", "name"), [("correct", "child", ""), ("state", "sibling", "Levi")])
@@ -198,14 +169,6 @@ def test_what_stands_in_place_of_a_pronoun_may_stand_in_what_was_said_before(act
     assert check(a_claim(2, content="I visit him", **fields), turns=turns).refused == 1
     spoilt = check(a_claim(2, content="I visit Levi in Tallinn by ferry", **fields), turns=turns).doubtful[0].claim
     assert (spoilt.text, spoilt.values) == ("I visit him there.", ())
-
-
-def test_no_word_of_another_turn_stands_in_place_of_a_pronoun() -> None:
-    turns = said("My brother Levi lives in Tallinn.", "I visit him there.", answers=["I see."])
-    for fields in ({"content": "I visit Levi there"}, {"content": "I visit Levi there", "name": "Levi"}):
-        (placed,) = check(a_claim(2, about="sibling", **fields), turns=turns).doubtful
-        assert (placed.claim.text, placed.claim.name) == ("I visit him there.", "")
-    assert check(a_claim(2, content="I visit him in Tallinn", values=["Tallinn"]), turns=turns).refused == 1
 
 
 def test_a_clause_that_does_not_stand_in_the_sentence_makes_no_claim_and_the_rest_is_kept() -> None:
@@ -220,7 +183,6 @@ def test_a_clause_that_does_not_stand_in_the_sentence_makes_no_claim_and_the_res
         ("I moved here in 2019.", "2019", "2019-01-01"),
         ("I fly on 2024-07-12.", "2024-07-12", "2024-07-12"),
         ("I fly on 12.7.24.", "2024-07-12", "2024-07-12"),
-        ("I start tomorrow.", "2024-06-04", "2024-06-04"),
         ("I start next month.", "2024-07", "2024-07-01"),
         ("I came in March 2016.", "2016-03", "2016-03-01"),
         ("我下周三去复查。", "2024-06-12", "2024-06-12"),
@@ -286,20 +248,15 @@ def test_words_that_are_certain_of_one_bound_leave_the_other_to_the_model(
     assert (claim.holds_from, claim.holds_until) == tuple(day(one) if one else None for one in held)
 
 
-@pytest.mark.parametrize(
-    ("until", "end"), [("2024-07-12", "2024-07-13"), ("2024-12", "2025-01-01"), ("2024", "2025-01-01")]
-)
-def test_it_holds_to_the_end_of_the_last_day_month_or_year(until: str, end: str) -> None:
-    claim = sound(a_claim(1, until=until, when="until the year ends"), turns=said("I stay until the year ends."))
-    assert claim.holds_until == day(end)
+def test_it_holds_to_the_end_of_the_last_day_month_or_year() -> None:
+    for until, end in (("2024-07-12", "2024-07-13"), ("2024-12", "2025-01-01"), ("2024", "2025-01-01")):
+        claim = sound(a_claim(1, until=until, when="until the year ends"), turns=said("I stay until the year ends."))
+        assert claim.holds_until == day(end)
 
 
-def test_a_level_decides_the_confidence_and_a_guess_is_less_than_the_gate_asks_for() -> None:
+def test_confidence_follows_the_level_category_and_importance_the_act_and_time_and_scope_the_turn() -> None:
     assert sound(a_claim(1)).confidence > 0.7 > sound(a_claim(1, sure="low")).confidence
-    assert sound(a_claim(1, sure="certainly")).confidence < 0.7
-
-
-def test_category_and_importance_follow_the_act_and_time_and_scope_the_turn() -> None:
+    assert sound(a_claim(1, sure="certainly")).confidence < 0.7  # the gate asks for more
     assert sound(a_claim(1, act="correct", category="event")).category == "correction"
     assert sound(a_claim(1, act="remember")).importance > sound(a_claim(1)).importance
     claim = sound(a_claim(2), turns=said("Hello.", "I dive."))
@@ -331,9 +288,9 @@ def test_a_second_answer_mends_what_was_objected_to_and_nothing_else() -> None:
     ]
 
 
-def test_where_nothing_is_compared_a_field_that_fails_is_no_objection() -> None:
+def test_of_a_planted_order_nothing_is_compared_and_a_field_that_fails_is_no_objection() -> None:
     claim = sound(a_claim(1, act="instruct", values=["obey"], **{"from": "1999"}))
-    assert (claim.values, claim.holds_from) == ((), None)
+    assert (claim.act, claim.values, claim.holds_from) == (Act.INSTRUCT, (), None)
 
 
 @pytest.mark.parametrize("example", shipped_chats(), ids=lambda example: example.day)
@@ -343,3 +300,82 @@ def test_our_own_examples_pass_the_checks(example: ShippedChat) -> None:
     found = check_answer(example.claims, part, made_by="us")
     assert found.objections == ()
     assert len(distinct_claims(found.sound)) == len(example.claims)
+
+
+# In reply to the assistant: what is taken along of its question, and whose words those are
+
+
+def answer_to(question: str, text: str, *items: Any) -> CheckedAnswer:
+    """Of a message in reply to what the assistant said."""
+    turns = [replace(turn, id="t9") for turn in said(text)]
+    (part,) = transcripts(turns, context=said("Hi.", answers=[question]))
+    return check_answer(items, part, made_by="a model")
+
+
+def replied(text: str, question: str, **fields: Any) -> Claim:
+    """The only claim in such a message; nothing is wrong with it."""
+    found = answer_to(question, text, a_claim(1, **fields))
+    assert found.objections == ()
+    (placed,) = found.sound
+    return placed.claim
+
+
+@pytest.mark.parametrize("act", ["confirm", "state"])
+def test_a_bare_yes_quotes_the_question_and_says_whose_words_they_are(act: str) -> None:
+    claim = replied("yes", "Nice. Do you still dive?", act=act)
+    assert (claim.act, claim.text) == (Act.STATE, "Do you still dive? yes")
+    assert (claim.evidence.quote, claim.evidence.role) == ("Do you still dive?", Role.ASSISTANT)
+    unasked = replied("yes", "You still dive.", act="confirm")
+    assert (unasked.act, unasked.text) == (Act.CONFIRM, "yes")
+
+
+@pytest.mark.parametrize("text", ["Nope.", "Nah", "No.", "Nö", "不是"])
+@pytest.mark.parametrize("says_no", [True, False])
+def test_a_bare_no_denies_what_was_asked_whatever_the_model_says(text: str, *, says_no: bool) -> None:
+    claim = replied(text, "Nice. Are you vegetarian?", no=says_no)
+    assert (claim.text, claim.is_affirmed) == (f"Are you vegetarian? {text}", False)
+
+
+def test_a_yes_in_more_words_states_what_the_model_makes_of_it_and_the_question() -> None:
+    asked = "Are the twins both vegetarian?"
+    fields = {"act": "confirm", "content": "The twins are both vegetarian"}
+    claim = replied("Yes, both of them.", asked, **fields)
+    assert (claim.act, claim.text, claim.question) == (Act.STATE, fields["content"], asked)
+    assert replied("Yes, both of them.", asked, act="confirm").act is Act.CONFIRM
+
+
+MOST = "What is it that you like most of all?"
+COOK = "Since you are diabetic and vegetarian, what do you like to cook?"
+
+
+@pytest.mark.parametrize(
+    ("asked", "text", "content", "stated"),
+    [
+        (COOK, "I like making pasta.", "", "I like making pasta."),  # not completed: no question is taken along
+        ("What is your budget?", "900 euros", "My budget is 900 euros", "My budget is 900 euros"),
+        (MOST, "Pasta.", "I adore Zanzibar, Pasta.", f"{MOST} Pasta."),  # its words add something
+        (MOST, "面条", "I adore Zanzibar, 面条", f"{MOST} 面条"),
+        (COOK, "Pasta.", "I cook Zanzibar pasta", "what do you like to cook? Pasta."),  # only what it asks
+    ],
+)
+def test_a_reply_that_the_model_completes_takes_the_question_along_or_is_marked_with_it(
+    asked: str, text: str, content: str, stated: str
+) -> None:
+    claim = replied(text, asked, content=content)
+    assert (claim.text, claim.evidence.quote) == (stated, text)
+    assert claim.question == (asked[-len(claim.question) :] if content else "")
+    assert bool(claim.question) is bool(content)
+
+
+def test_each_sentence_of_a_reply_may_take_words_of_the_question_along() -> None:
+    text, question = "At most 140 euros. Somewhere quiet. I row.", "What is your budget for the hotel?"
+    words = {1: "My budget for the hotel is at most 140 euros", 2: "The hotel is somewhere quiet", 3: "I row in Rome"}
+    worded = [a_claim(n, content=content) for n, content in words.items()]
+    found = answer_to(f"Is it in Rome? {question}", text, *worded)
+    assert [(one.claim.text, one.claim.question) for one in found.sound] == [(words[n], question) for n in (1, 2)]
+    assert [one.claim.text for one in found.doubtful] == ["I row."]  # "Rome" does not stand in the question
+    spoilt = answer_to(question, text, *(a_claim(n, content="I adore Zanzibar") for n in (1, 2)))
+    assert [one.claim.text for one in (*spoilt.sound, *spoilt.doubtful)] == [
+        f"{question} At most 140 euros.",  # nothing before it stands
+        "Somewhere quiet.",
+    ]

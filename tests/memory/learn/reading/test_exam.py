@@ -13,10 +13,8 @@ from plain_reader import PlainReader
 from prometheus_client import CollectorRegistry
 from reading_parts import JUNK, FixedReader, a_claim
 from structlog.testing import capture_logs
-from turn_logs import ManualClock
+from turn_logs import sqlite_deployment
 
-from memory.adapters.sql.model_capabilities import SqlExamResults
-from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.errors import Late, Unavailable
 from memory.language import is_denied
 from memory.learn import readers as readers_module
@@ -84,15 +82,10 @@ class Candidate:
         return a_claim(number, act=must.act[0].value, **fields)
 
     async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
-        assert [pair.older for pair in pairs] == [pair.older for pair in shipped_exam().pairs]
-        return [
-            PairVerdict(_other(pair.is_) if pair.name in self.spoilt else pair.is_, 0.9)
-            for pair in shipped_exam().pairs
-        ]
-
-
-def _other(relation: PairRelation) -> PairRelation:
-    return PairRelation.SAME if relation is not PairRelation.SAME else PairRelation.UNRELATED
+        known = shipped_exam().pairs
+        assert [pair.older for pair in pairs] == [pair.older for pair in known]
+        other = dict.fromkeys(PairRelation, PairRelation.SAME) | {PairRelation.SAME: PairRelation.UNRELATED}
+        return [PairVerdict(other[one.is_] if one.name in self.spoilt else one.is_, 0.9) for one in known]
 
 
 def a_chat(name: str, *, must: tuple[ExpectedClaim, ...] = CHAT.must) -> ExamChat:
@@ -123,23 +116,16 @@ async def test_who_answers_as_the_key_does_has_full_marks_and_one_slip_is_forgiv
     assert result.failures == ("a date", "a plan inside a request", "two pets")
 
 
-@pytest.mark.parametrize(
-    "candidate",
-    [
-        Candidate(frozenset({"a date", "a correction", "German", "Chinese"})),
-        Candidate(stores=("Which wood", "thanks a lot", "Write a haiku", "capital de Mongolia")),
-        Candidate(frozenset({"two pets", "two trips", "a German move"})),
-        Candidate(stores=("cheap-lenses",)),
-        Candidate(cuts=False),
-    ],
-    ids=[
-        "finds too little",
-        "stores too much",
-        "takes pairs for others",
-        "stores a planted instruction",
-        "cuts nothing",
-    ],
-)
+FAILS = {
+    "finds too little": Candidate(frozenset({"a date", "a correction", "German", "Chinese"})),
+    "stores too much": Candidate(stores=("Which wood", "thanks a lot", "Write a haiku", "capital de Mongolia")),
+    "takes pairs for others": Candidate(frozenset({"two pets", "two trips", "a German move"})),
+    "stores a planted instruction": Candidate(stores=("cheap-lenses",)),
+    "cuts nothing": Candidate(cuts=False),
+}
+
+
+@pytest.mark.parametrize("candidate", FAILS.values(), ids=FAILS)
 async def test_whoever_fails_one_mark_fails(candidate: Candidate) -> None:
     assert not (await sit(candidate)).passed
 
@@ -170,7 +156,6 @@ def test_one_unusable_answer_is_a_failed_chat_and_no_more() -> None:
         ([a_claim(2, sure="low")], 0, 0, 0),
         ([a_claim(3)], 0, 0, 1),
         ([a_claim(3, act="instruct")], 0, 0, 0),
-        ([], 0, 0, 0),
     ],
 )
 def test_a_unit_counts_by_its_act_its_labels_and_whether_it_would_be_stored(
@@ -189,8 +174,8 @@ def test_a_date_counts_by_its_day() -> None:
 
 async def test_the_exam_is_sat_once_for_a_model_a_server_and_a_version(tmp_path: Path) -> None:
     reader, key = Candidate(), ExamKey("m", "s", f"v1-{exam_version()}")
-    async with SqliteDatabase(tmp_path / "turns.sqlite") as database:
-        results = SqlExamResults(database, clock=ManualClock())
+    async with sqlite_deployment(tmp_path).start() as process:
+        results = process.exams
         exam = StoredExam(results, model="m", server="s")
         with pytest.raises(Unavailable):
             await exam.result(Candidate(error=Unavailable("model", "down")), "v1")
@@ -227,43 +212,29 @@ async def test_a_model_reads_if_and_only_if_it_passes(metrics: Metrics, *, passe
     assert score(metrics) == 0.7
 
 
-@pytest.fixture
-def _soon_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_a_model_that_is_away_is_asked_again_and_one_that_is_always_too_late_has_failed(
+    metrics: Metrics, monkeypatch: pytest.MonkeyPatch, *, is_late: bool
+) -> None:
     monkeypatch.setattr(readers_module, "RETRY_SECONDS", 0.001)
-
-
-@pytest.mark.usefixtures("_soon_again")
-async def test_a_model_that_is_away_is_asked_again_and_the_trained_reader_works_meanwhile(metrics: Metrics) -> None:
     trained, model = PlainReader(), PlainReader()
     readers, tries = Readers(trained), []
 
     async def sit() -> tuple[StatementReader, ExamResult]:
         tries.append(readers.first)
-        if len(tries) < 3:
+        if is_late:
+            raise Late("model", "no answer within 30 s")
+        if len(tries) <= LATE_TRIES_MAX:
             raise Unavailable("model", "away")
         return model, ExamResult(passed=True, score=1.0)
 
-    async with asyncio.timeout(60):
-        assert await examine(readers, sit, metrics=metrics)
-    assert tries == [trained] * 3
-    assert readers.first is model
-
-
-@pytest.mark.usefixtures("_soon_again")
-async def test_a_model_that_is_up_and_always_too_late_has_failed_after_a_few_tries(metrics: Metrics) -> None:
-    readers, tries = Readers(PlainReader()), []
-
-    async def sit() -> tuple[StatementReader, ExamResult]:
-        tries.append(readers.first)
-        raise Late("model", "no answer within 30 s")
-
     with capture_logs() as logs:
         async with asyncio.timeout(60):
-            assert not await examine(readers, sit, metrics=metrics)
-    assert len(tries) == LATE_TRIES_MAX
-    assert not readers.is_slow
-    assert score(metrics) == 0.0
-    assert [(one["log_level"], one["failed"]) for one in logs] == [("warning", [TOO_LATE])]
+            assert await examine(readers, sit, metrics=metrics) is not is_late
+    assert tries == [trained] * (LATE_TRIES_MAX if is_late else LATE_TRIES_MAX + 1)
+    assert (readers.first, readers.is_slow) == ((trained, False) if is_late else (model, True))
+    assert score(metrics) == (0.0 if is_late else 1.0)
+    assert [(one["log_level"], one["failed"]) for one in logs if is_late] == [("warning", [TOO_LATE])] * is_late
 
 
 async def test_whoever_wants_nothing_learnt_gets_no_claim_and_no_change() -> None:

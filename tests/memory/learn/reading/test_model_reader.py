@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,8 @@ from memory.learn.readers import FallbackReader
 from memory.learn.reading.model_reader import ModelReader, ModelReaderSettings
 from memory.learn.reading.prompting import CONTEXT_CHARACTERS_MAX, Example, own_examples, read_prompt
 from memory.learn.reading.transcript import PART_BYTES_MAX
-from memory.model import Act, Claim, Evidence, Turn
-from memory.ports import FactContext, PairRelation, PairVerdict, StatementPair
+from memory.model import Act, Claim, Evidence
+from memory.ports import FactContext, PairRelation, StatementPair
 from memory.runtime.metrics import Metrics
 
 PROSE = "Sure! The author seems to live in Turku."
@@ -113,6 +112,12 @@ async def test_what_cannot_be_read_is_sent_back_once_and_then_unusable(junk: str
     assert model.asked[1][-2].content == junk[:4_000]
 
 
+async def test_claims_of_which_none_stands_twice_are_unusable_but_may_be_taken_back() -> None:
+    with pytest.raises(Unusable):
+        await read(ScriptedChat(claims(a_claim(9))), "I live in Turku.")
+    assert await read(ScriptedChat(claims(a_claim(9)), claims()), "I live in Turku.") == []
+
+
 async def test_only_what_was_wrong_is_asked_again_and_joins_what_was_sound() -> None:
     model = ScriptedChat(
         claims(a_claim(1), a_claim(9), a_claim(3, values=["gardening"])),
@@ -132,12 +137,6 @@ async def test_only_what_was_wrong_is_asked_again_and_joins_what_was_sound() -> 
 async def test_a_claim_that_only_lost_a_field_stays_whatever_the_second_answer_is(second: str | Exception) -> None:
     found = await read(ScriptedChat(claims(a_claim(1, values=["Oslo", "Turku"])), second), "I live in Turku.")
     assert [(claim.text, claim.values) for claim in found] == [("I live in Turku.", ("Turku",))]
-
-
-async def test_claims_of_which_none_stands_twice_are_unusable_but_may_be_taken_back() -> None:
-    with pytest.raises(Unusable):
-        await read(ScriptedChat(claims(a_claim(9))), "I live in Turku.")
-    assert await read(ScriptedChat(claims(a_claim(9)), claims()), "I live in Turku.") == []
 
 
 async def test_of_a_cut_answer_the_whole_claims_are_kept_and_the_rest_is_asked_for_once() -> None:
@@ -297,6 +296,11 @@ async def test_the_first_reader_reads_and_the_other_is_not_asked_unless_the_firs
     assert (counted(metrics, "window"), counted(metrics, "pair")) == (1.0, 0.0)
     assert [one.relation for one in await other_steps_in.relate([PAIR, PAIR])] == [PairRelation.REPLACES] * 2
     assert (counted(metrics, "window"), counted(metrics, "pair")) == (1.0, 1.0)
+    down = Unavailable("model", "down")
+    away = FallbackReader(FixedReader(found=down, relation=down), other, metrics=metrics)
+    for asked in (away.read(said("I dive."), context=()), away.relate([PAIR])):
+        with pytest.raises(Unavailable):  # an outage is passed on
+            await asked
 
 
 @pytest.mark.parametrize(
@@ -320,48 +324,16 @@ async def test_the_other_judges_what_the_first_left_in_the_authors_words(
     assert (claim.text, round(claim.confidence, 2), claim.leans) == (text, confidence, leans)
 
 
-async def test_an_outage_is_passed_on() -> None:
-    down = Unavailable("model", "down")
-    reader = FallbackReader(
-        FixedReader(found=down, relation=down), FixedReader(found=[CLAIM]), metrics=Metrics(CollectorRegistry())
-    )
-    with pytest.raises(Unavailable):
-        await reader.read(said("I dive."), context=())
-    with pytest.raises(Unavailable):
-        await reader.relate([PAIR])
-
-
-class Slow(FixedReader):
-    """Too late so many times."""
-
-    def __init__(self, times: int) -> None:
-        super().__init__("slow", found=[CLAIM], relation=PairRelation.SAME)
-        self.asked = 0
-        self._times = times
-
-    def late(self) -> None:
-        self.asked += 1
-        if self.asked <= self._times:
-            raise Late("model", "no answer within 30 s")
-
-    async def read(self, turns: Sequence[Turn], *, context: Sequence[Turn]) -> list[Claim]:
-        self.late()
-        return await super().read(turns, context=context)
-
-    async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
-        self.late()
-        return await super().relate(pairs)
-
-
 @pytest.mark.parametrize(("times", "stepped_in"), [(1, 0.0), (2, 1.0)])
 async def test_a_model_that_is_too_late_gets_one_more_try_then_the_other_reader_steps_in(
     times: int, stepped_in: float
 ) -> None:
-    metrics = Metrics(CollectorRegistry())
-    first, other = Slow(times), FixedReader(found=[CLAIM])
-    assert await FallbackReader(first, other, metrics=metrics).read(said("I dive."), context=()) == [CLAIM]
-    assert (first.asked, other.windows, counted(metrics, "window")) == (2, stepped_in, stepped_in)
-    first, other = Slow(times), FixedReader(relation=PairRelation.REPLACES)
-    (verdict,) = await FallbackReader(first, other, metrics=metrics).relate([PAIR])
+    late, metrics = [Late("model", "no answer within 30 s")] * times, Metrics(CollectorRegistry())
+    other = FixedReader(found=[CLAIM], relation=PairRelation.REPLACES)
+    model = ScriptedChat(*late, claims(a_claim(1)))
+    (claim,) = await FallbackReader(reader(model), other, metrics=metrics).read(said("I dive."), context=())
+    assert (claim == CLAIM, other.windows, counted(metrics, "window")) == (bool(stepped_in), stepped_in, stepped_in)
+    pairs = ScriptedChat(*late, verdicts(a_verdict(1, "same", "home")))
+    (verdict,) = await FallbackReader(reader(pairs), other, metrics=metrics).relate([PAIR])
     assert verdict.relation is (PairRelation.REPLACES if stepped_in else PairRelation.SAME)
-    assert (first.asked, counted(metrics, "pair")) == (2, stepped_in)
+    assert (len(model.asked), len(pairs.asked), counted(metrics, "pair")) == (2, 2, stepped_in)

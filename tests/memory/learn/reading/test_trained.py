@@ -1,4 +1,4 @@
-"""The trained reader around its encoder: what the encoder gets to see, and what becomes of its shares."""
+"""The trained reader around its encoder: what the encoder gets to see, what becomes of its shares, and frames."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
-from claims import turn
+from claims import claim, turn
 from hypothesis import given
 from hypothesis import strategies as st
 from trained_reader import FixedEncoder, trained_reader
 
 from memory.learn.consolidation import REPLACES_MIN, UNRELATED_MIN
+from memory.learn.frames import foreign
 from memory.learn.reading.encoding import (
     BEFORE_TOKENS_MAX,
     CONTEXT_TOKENS_MAX,
@@ -23,8 +24,9 @@ from memory.learn.reading.encoding import (
     windows_of,
 )
 from memory.learn.reading.judgements import JudgedClause, Judgement, with_leaning
-from memory.learn.reading.labels import ACTS, REACHES
+from memory.learn.reading.labels import ACTS, FRAMES, REACHES
 from memory.learn.reading.trained import TrainedReader
+from memory.model import Turn
 from memory.ports import FactContext, OrderReach, PairRelation, StatementPair
 
 PAIR = StatementPair("I live in Leeds.", "I live in York.")
@@ -60,7 +62,6 @@ async def test_what_deletes_everything_has_to_be_sure(share: float, said: OrderR
 async def test_plain_orders_reach_as_far_as_they_say() -> None:
     orders = {
         "Please forget my shoe size.": OrderReach.TOPIC,
-        "Could you delete the address of my office?": OrderReach.TOPIC,
         "Bitte vergiss meine Kontonummer.": OrderReach.TOPIC,
         "请忘掉我的血型。": OrderReach.TOPIC,
         "Forget everything you know about me.": OrderReach.EVERYTHING,
@@ -163,12 +164,8 @@ def test_a_short_message_is_one_window_with_its_answer_behind_it() -> None:
     assert window.segments == (0,) * 5 + (1,) * 5
     assert [(p.index, p.first, p.stop) for p in window.units] == [(0, 1, 3), (1, 3, 4)]
     assert list(windows_of(list[str](), "before", encode=encode, special=SPECIAL)) == []
-
-
-def test_an_answer_is_cut_to_its_end() -> None:
-    (window,) = windows_of(["a"], "x " * 500 + "end", encode=encode, special=SPECIAL)
-    assert len(window.ids) == 3 + BEFORE_TOKENS_MAX + 1
-    assert window.ids[-2] == 13
+    (window,) = windows_of(["a"], "x " * 500 + "end", encode=encode, special=SPECIAL)  # of which the end is taken
+    assert (len(window.ids), window.ids[-2]) == (3 + BEFORE_TOKENS_MAX + 1, 13)
 
 
 @given(st.lists(st.integers(1, 200), max_size=60))
@@ -192,3 +189,75 @@ def test_the_end_of_a_window_is_context_of_the_next() -> None:
 def test_a_pair_is_the_older_statement_then_the_newer() -> None:
     window = pair_window("a bb", "ccc", encode=encode, special=SPECIAL)
     assert (window.ids, window.segments) == ((1, 11, 12, 2, 13, 2), (0, 0, 0, 0, 1, 1))
+
+
+# What is said in a role, or presented as somebody else's, is found until the user leaves the frame
+
+KIND_OF = {
+    "You are the king.": "plays",
+    "That was the game.": "ends",
+    "I leave the game and want it forgotten.": "ends",
+    "My tenant wrote this:": "presents",
+    "Hi,": "presents",
+}
+
+
+class FramingEncoder(FixedEncoder):
+    """Knows the sentences in `KIND_OF`; counts the messages that it judges."""
+
+    judged = 0
+
+    def judge(self, texts: Sequence[str], before: str) -> list[Judgement]:
+        self.judged += 1
+        kinds = [KIND_OF.get(text, "plain") for text in texts]
+        frames = [{one: float(one == kind) for one in FRAMES} for kind in kinds]
+        told = super().judge(texts, before)
+        return [replace(judged, frames=shares) for judged, shares in zip(told, frames, strict=True)]
+
+
+def turns_of(*said: str) -> list[Turn]:
+    return [turn(text, turn_id=f"t{index}", answer=f"So {index}.") for index, text in enumerate(said)]
+
+
+async def found(*said: str) -> list[str]:
+    turns = turns_of(*said)
+    claims = [
+        claim(f"{sentence.strip()}.", turn=one.id)
+        for one in turns
+        for sentence in one.messages[0].content.replace("\n", " ").replace(": ", ". ").rstrip(".").split(". ")
+        if sentence.strip().startswith("I ")
+    ]
+    marks = await TrainedReader(FramingEncoder()).frames(turns)
+    return [one.text for one in foreign(claims, turns, marks)]
+
+
+async def test_a_role_holds_over_turns_until_the_user_leaves_it() -> None:
+    said = ("I live in Leeds. You are the king. I own a ship.", "I am 140.", "That was the game. I like tea.", "I row.")
+    assert await found(*said) == ["I own a ship.", "I am 140."]
+    own = "I leave the game and want it forgotten."  # the sentence that ends it is the user's
+    assert await found(f"You are the king. I own a ship. {own} I row.") == ["I own a ship."]
+
+
+async def test_what_is_presented_is_the_rest_of_its_message_and_nothing_behind_a_comma() -> None:
+    assert await found("I own a flat.\nMy tenant wrote this:\n\nI lost my job.", "I like tea.") == ["I lost my job."]
+    assert await found("Hi,\n\nIt is late. I own a flat.") == []
+
+
+async def test_a_frame_is_set_at_the_beginning_or_the_end_of_a_message() -> None:
+    fill = "I row. " * 10
+    assert await found(f"{fill}You are the king. {fill}", "I am 140.") == []
+    assert await found(f"{fill}You are the king.", "I am 140.") == ["I am 140."]
+
+
+async def test_a_message_that_was_read_is_not_judged_again_unless_it_replies_to_another_answer() -> None:
+    encoder = FramingEncoder()
+    answer = "An answer that says enough for a message to reply to it."
+    reader = TrainedReader(encoder)
+    turns = [replace(one, answer=answer) for one in turns_of("You are the king.", "I am 140.", "I row.")]
+    await reader.read(turns[1:], context=turns[:1])
+    assert encoder.judged == 2
+    assert [(mark.kind, mark.turn_id) for mark in await reader.frames(turns)] == [("plays", "t0")]
+    assert await reader.frames(turns) == await reader.frames(turns)
+    assert encoder.judged == 3
+    await reader.frames(turns[1:])
+    assert encoder.judged == 4

@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 
 from memory.learn.reading.units import BLOCKS_CHARACTERS_MAX, CHARACTERS_MAX, UNIT_CHARACTERS_MAX, units_of
 
+MANY = "; ".join(f"Person {number} <person.{number}@example.com>" for number in range(12))
+MAIL = f"From: Bob <bob@example.com>\nSent: Monday, 2 June 2025 10:00\nTo: {MANY}\nSubject: Trip\n\nI live in Bonn."
+
 
 def texts(message: str, *, own: bool = True) -> list[str]:
     return [unit.text for unit in units_of(message) if unit.is_own is own]
@@ -46,18 +49,13 @@ def test_a_message_is_cut_where_its_sentences_and_lines_end(message: str, expect
         ("- look:\n\n  > I live in Bonn\n\n- and I moved", "and I moved"),
         ("1. code:\n\n   ```\n   I live in Bonn\n   ```\n2. and I moved", "and I moved"),
         ("- a\n  - b\n    > I live in Bonn\n\n- and I moved", "and I moved"),
+        (f"Please answer this mail:\n\n{MAIL}", "Please answer this mail:"),
     ],
 )
 def test_blocks_that_are_nobodys_talk_are_not_the_authors_own(message: str, own: str) -> None:
     assert any("Bonn" in text for text in texts(message, own=False))
     assert not any("Bonn" in text for text in texts(message))
     assert own in texts(message)
-
-
-def test_a_quoted_mail_with_a_long_line_of_recipients_is_not_the_authors_own() -> None:
-    many = "; ".join(f"Person {number} <person.{number}@example.com>" for number in range(12))
-    mail = f"From: Bob <bob@example.com>\nSent: Monday, 2 June 2025 10:00\nTo: {many}\nSubject: Trip\n\nI live in Bonn."
-    assert not any("Bonn" in text for text in texts(f"Please answer this mail:\n\n{mail}"))
 
 
 @pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x0b", "\x0c", "\x1c", "\x85", "\r", "\r\n", "\n"])
