@@ -14,62 +14,42 @@ from typing import Any
 
 import pytest
 from long_chats import FIRST
-from no_memories import none_held
+from plain_compactor import plain_compactor
 from recall_rig import SETTINGS, Rig, request_with, rigged
-from token_counts import counted_tokens
 
 from memory.adapters.sql.notes import SqlCompactedStates
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.chat import history
 from memory.chat.completions import ChatRequest, read_chat_request
 from memory.chat.history import clean_cuts
-from memory.chat.plain_lines import on_one_line
 from memory.chat.responses import RESPONSES
 from memory.errors import Unavailable
 from memory.learn.readers import OffReader
-from memory.model import HEAVY_BODY_BYTES, ModelWindow, Placement, RecallStatus, Scope
-from memory.ports import ResentHistory, StatementReader
-from memory.ports.reading import GroundedWriter
-from memory.processes.background_parts import no_kinds, own_sentences
+from memory.model import HEAVY_BODY_BYTES, Placement, RecallStatus, Scope
+from memory.ports import ResentHistory
 from memory.recall import pipeline
 from memory.recall.pipeline import RecallOutcome
 from memory.runtime.tracing import Telemetry
-from memory.sessions.compaction.compactor import Compactor, CompactorParts
 
 NOW = 1_750_000_000.0
 KAYAK = {"role": "user", "content": "Where is my kayak stored?"}
 HISTORY = FIRST.messages()[:101]
 
 
-BLOCK = re.compile("-----BEGIN.*?END KEY-----", re.DOTALL)
+def redacted(text: str) -> str:
+    return re.sub("(?s)-----BEGIN.*?END KEY-----|7,400", "[redacted]", text)
 
 
 class CompactingRig:
-    """Recall with states, and the compactor with a reader that finds nothing: sentences alone decide."""
+    """Recall with states, and a compactor."""
 
-    def __init__(self, rig: Rig, states: SqlCompactedStates, writer: GroundedWriter | None = None) -> None:
-        self.rig, self.states = rig, states
-        self.reader: StatementReader = OffReader()
+    def __init__(self, rig: Rig, states: SqlCompactedStates) -> None:
+        self.rig, self.states, self.reader, self.now = rig, states, OffReader(), NOW
         rig.recall._review._states = states
         self.prepared: list[ResentHistory] = []
         rig.recall._prepare = self.prepared.append
-        parts = CompactorParts(
-            states=states,
-            reader=self._load,
-            tokens=counted_tokens(),
-            sentences=own_sentences,
-            kinds=no_kinds,
-            held=none_held,
-            plain=on_one_line,
-            redact=lambda text: BLOCK.sub("[redacted]", text.replace("7,400", "[redacted]")),
-            writer=writer,
-        )
-        self.now = NOW
         telemetry = Telemetry(lambda: self.now, rig.metrics)
-        self.compactor = Compactor(parts, threshold_tokens=4_000, telemetry=telemetry)
-
-    async def _load(self) -> StatementReader:
-        return self.reader
+        self.compactor = plain_compactor(states, telemetry, reader=self.reader, redact=redacted)
 
     async def ask(self, request: ChatRequest, *, prepares: bool = True) -> RecallOutcome:
         self.prepared.clear()
@@ -99,10 +79,9 @@ async def test_the_next_question_finds_the_state_and_its_notes_stand_in_what_is_
     assert (await compacting.ask(request(NEXT[0]))).compacted is None
     assert compacting.outcomes("made") == 1
     later = await compacting.ask(request(*NEXT))
-    assert later.compacted is not None
     assert "Kesselhaus" in later.compacted.text
     assert later.notes, "memories go along as in any chat"
-    assert all(note.before is not None and note.before >= later.compacted.end for note in later.notes)
+    assert all(note.before >= later.compacted.end for note in later.notes)
     signals = (await compacting.rig.receipt(later)).signals
     assert signals["compacted_messages"] == later.compacted.end
     assert compacting.rig.metrics.compacted_tokens_saved._value.get() == signals["tokens_saved"] > 3_000
@@ -126,7 +105,6 @@ async def test_secrets_are_redacted_before_a_state_is_stored_and_leave_no_line(c
     history = [{**one, "content": f"{one['content']}\n{block}"} if one["role"] == "user" else one for one in HISTORY]
     await compacting.ask(request(NEXT[0], history=history))
     found = (await compacting.ask(request(*NEXT, history=history))).compacted
-    assert found is not None
     assert "[redacted]" in found.text
     assert not any(secret in found.text for secret in ("7,400", "Kx99AbQ7", "Zq81BcR4"))
 
@@ -181,11 +159,7 @@ async def test_what_cannot_be_read_or_kept_costs_no_chat(
 
 
 async def test_a_compacted_history_leaves_its_tokens_to_the_notes(compacting: CompactingRig) -> None:
-    class OneWindow:
-        def glance(self, model: str) -> ModelWindow:
-            return ModelWindow(3_500)
-
-    compacting.rig.recall._review._windows = OneWindow()
+    compacting.rig.recall._review._windows.learn("m", 3_500)
     full = await compacting.ask(request(NEXT[0]))
     assert full.notes == (), "the full history fills the window"
     assert (await compacting.ask(request(*NEXT))).notes != ()
@@ -226,22 +200,18 @@ async def test_a_heavy_history_with_tool_results_is_parsed_beside_the_event_loop
     call = {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": {"arguments": "{}"}}]}
     results = [call, {"role": "tool", "tool_call_id": "c", "content": "42 " * (HEAVY_BODY_BYTES // 2)}]
     heavy = await compacting.ask(request(*NEXT[:2], *results, KAYAK), prepares=False)
-    assert heavy.compacted is not None
-    assert places["clean_cuts"] != threading.get_ident()
+    assert (heavy.compacted is not None, places["clean_cuts"] != threading.get_ident()) == (True, True)
 
 
 MIB = 1 << 20
-ASKED = {"role": "user", "content": "Where is my kayak stored?"}
 ANSWERED = {"role": "assistant", "content": "At the boathouse."}
 ON = {"role": "user", "content": "And what did that cost?"}
 
 
 def history_of(size: int) -> list[dict[str, Any]]:
     """Messages by turns that make a body of about so many bytes."""
-    roles = ("user", "assistant")
-    return [
-        {"role": roles[n % 2], "content": f"Page {n}. " + "All work and no play. " * 450} for n in range(size // 10_000)
-    ]
+    roles, play = ("user", "assistant"), "All work and no play. " * 450
+    return [{"role": roles[n % 2], "content": f"Page {n}. {play}"} for n in range(size // 10_000)]
 
 
 async def recalled(rig: Rig, *messages: dict[str, Any]) -> RecallOutcome:
@@ -250,13 +220,13 @@ async def recalled(rig: Rig, *messages: dict[str, Any]) -> RecallOutcome:
 
 async def test_a_note_of_a_conversation_of_two_mib_is_put_back_where_it_stood(rig: Rig) -> None:
     history = history_of(2 * MIB)
-    first = await recalled(rig, *history, ASKED)
+    first = await recalled(rig, *history, KAYAK)
     assert (first.status, first.reason) == (RecallStatus.USED, "found")
-    later = await recalled(rig, *history, ASKED, ANSWERED, ON)
+    later = await recalled(rig, *history, KAYAK, ANSWERED, ON)
     assert later.notes[0] == first.notes[0]
     assert later.notes[0].before == len(history)
     history[10] = {**history[10], "content": history[10]["content"] + "!"}
-    other = await recalled(rig, *history, ASKED, ANSWERED, {"role": "user", "content": "thanks"})
+    other = await recalled(rig, *history, KAYAK, ANSWERED, {"role": "user", "content": "thanks"})
     assert (other.status, other.notes) == (RecallStatus.SKIPPED, ())
 
 
@@ -272,6 +242,5 @@ async def test_only_what_takes_long_to_hash_is_hashed_beside_the_loop(
         return note_keys(*arguments)
 
     monkeypatch.setattr(pipeline, "note_keys", watched)
-    await recalled(rig, *history_of(size), ASKED)
-
+    await recalled(rig, *history_of(size), KAYAK)
     assert loops == [not is_threaded]
