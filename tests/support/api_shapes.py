@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory.chat.api_shape import ApiShape
-from memory.chat.completions import COMPLETIONS
+from memory.chat.completions import COMPLETIONS, ChatRequest, read_chat_request
 from memory.chat.messages import MESSAGES
 from memory.chat.responses import RESPONSES
 
@@ -92,3 +92,12 @@ ASKED_COMPLETIONS = AskedShape("completions", COMPLETIONS)
 ASKED_RESPONSES = AskedResponses("responses", RESPONSES)
 ASKED_MESSAGES = AskedMessages("messages", MESSAGES)
 SHAPES: tuple[AskedShape, ...] = (ASKED_COMPLETIONS, ASKED_RESPONSES, ASKED_MESSAGES)
+
+
+def read_completion(*messages: Message, **more: Any) -> ChatRequest:
+    return read_chat_request(json.dumps(ASKED_COMPLETIONS.body(messages, **more)).encode())
+
+
+def read_response(said: Any, **more: Any) -> ChatRequest:
+    """`said`: the "input" as it is sent."""
+    return read_chat_request(json.dumps({"model": "m", "input": said, **more}).encode(), RESPONSES)

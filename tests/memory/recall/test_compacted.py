@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import threading
 from collections.abc import AsyncIterator, Coroutine
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from api_shapes import read_response
 from long_chats import FIRST
 from plain_compactor import plain_compactor
 from recall_rig import SETTINGS, Rig, request_with, rigged
@@ -20,9 +20,8 @@ from recall_rig import SETTINGS, Rig, request_with, rigged
 from memory.adapters.sql.notes import SqlCompactedStates
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.chat import history
-from memory.chat.completions import ChatRequest, read_chat_request
+from memory.chat.completions import ChatRequest
 from memory.chat.history import clean_cuts
-from memory.chat.responses import RESPONSES
 from memory.errors import Unavailable
 from memory.learn.readers import OffReader
 from memory.model import HEAVY_BODY_BYTES, Placement, RecallStatus, Scope
@@ -124,8 +123,8 @@ async def test_what_is_not_compacted(compacting: CompactingRig, config: dict[str
 
 
 async def test_a_conversation_that_the_server_stores_has_nothing_to_compact(compacting: CompactingRig) -> None:
-    body = {"model": "m", "input": [KAYAK], "previous_response_id": "resp_1", "memory_config": {"compact": True}}
-    found = await compacting.ask(read_chat_request(json.dumps(body).encode(), RESPONSES))
+    resent = read_response([KAYAK], previous_response_id="resp_1", memory_config={"compact": True})
+    found = await compacting.ask(resent)
     assert (found.compacted, compacting.prepared) == (None, [])
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from api_shapes import read_response as asked
 from recall_rig import KAYAK, NOW, SETTINGS, Rig, rigged
 
-from memory.chat.completions import ChatRequest, read_chat_request
-from memory.chat.responses import RESPONSES
 from memory.model import (
     NOTE_KEYS_MAX,
     ChainLink,
@@ -33,10 +31,6 @@ from memory.recall.pipeline import RecallOutcome
 QUESTION = "Where is my kayak stored?"
 USER = Scope("u")
 IN_INSTRUCTIONS = {"memory_config": {"placement": "system"}}
-
-
-def asked(text: Any, **fields: Any) -> ChatRequest:
-    return read_chat_request(json.dumps({"model": "m", "input": text, **fields}).encode(), RESPONSES)
 
 
 async def begun(rig: Rig, **fields: Any) -> RecallOutcome:
@@ -126,7 +120,6 @@ async def test_a_template_that_refuses_system_messages_gets_its_notes_in_the_use
 
 def test_notes_at_the_server_count_in_the_room_and_as_told_and_are_not_placed() -> None:
     request = asked("Will it rain?")
-    assert request.conversation is not None
     past = {"k1": PastNote("one", ("m1",), 700), "k2": PastNote("two", ("m2", "m1"), 600)}
     carried = carried_notes(request.conversation, {0: "k3"}, past, at_server=("k1", "lost", "k2"))
     assert carried.held_earlier() == ("m1", "m2")

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from absent_stores import memory_bank, request_stores
+from api_shapes import read_response
 from recall_rig import KAYAK, NOW, SETTINGS, Rig, request_with, rigged
 from token_counts import counted_tokens
 
-from memory.chat.completions import ChatRequest, insert_notes, read_chat_request
-from memory.chat.responses import RESPONSES
+from memory.chat.completions import ChatRequest, insert_notes
 from memory.model import ChainLink, Memory, Note, Placement, RecallStatus, Scope
 from memory.recall.notes.past_notes import note_keys
 from memory.recall.notes.profile_notes import ProfileUse
@@ -74,12 +74,13 @@ def prompt(request: ChatRequest, outcome: RecallOutcome) -> str:
     return json.dumps(json.loads(insert_notes(request, outcome.notes)), ensure_ascii=False)
 
 
-async def test_it_stands_ahead_of_what_was_found_and_is_put_back_with_it(rig: Rig) -> None:
+async def test_it_stands_ahead_of_what_was_found_is_put_back_with_it_and_counts_as_no_use(rig: Rig) -> None:
     first = await asked(rig, request_to(user(QUESTION)))
     (note,) = first.notes
     assert note.text.startswith(f"{HEAD}\n- [2025-06-15] I am vegan\n</profile>\n\n<memory>\n")
     assert KAYAK in note.text
     assert (note.before, first.count, first.reason) == (0, 2, "found")
+    assert (await rig.uses()).keys() == {"m1"}
     again = await asked(rig, request_to(user(QUESTION), SAID, user("Thanks! Where is my kayak stored again?")))
     assert again.notes == first.notes
 
@@ -107,15 +108,13 @@ async def test_a_conversation_keeps_the_version_that_it_began_with(rig: Rig) -> 
 
 
 async def test_in_a_chain_it_is_in_the_server_s_part_and_not_sent_again(rig: Rig) -> None:
-    request = read_chat_request(json.dumps({"model": "m", "input": QUESTION}).encode(), RESPONSES)
+    request, later = read_response(QUESTION), "Where is my kayak stored again?"
     await asked(rig, request)
     keys = tuple(note_keys(USER, request).values())
     await rig.chains.keep("u", ("resp_1",), ChainLink("s", "t", keys), at=NOW)
-    body = {"model": "m", "input": "Where is my kayak stored again?", "previous_response_id": "resp_1"}
-    later = await asked(rig, read_chat_request(json.dumps(body).encode(), RESPONSES))
-    assert later.notes == ()
-    system = body | {"memory_config": {"placement": "system"}}
-    merged = await asked(rig, read_chat_request(json.dumps(system).encode(), RESPONSES))
+    assert (await asked(rig, read_response(later, previous_response_id="resp_1"))).notes == ()
+    system = {"memory_config": {"placement": "system"}}
+    merged = await asked(rig, read_response(later, previous_response_id="resp_1", **system))
     assert [note.text.count("I am vegan") for note in merged.notes] == [1]
 
 
@@ -209,12 +208,6 @@ async def test_a_late_question_of_a_conversation_that_began_without_gets_it_wher
     assert [(note.before, "I am vegan" in note.text) for note in later.notes] == [(0, False), (2, True)]
 
 
-async def test_uses_are_counted_of_what_was_found_not_of_what_always_goes_along(rig: Rig) -> None:
-    await asked(rig, request_to(user(QUESTION)))
-    await rig.usage_counts.drop("nobody", [])  # a write after those that were posted
-    assert (await rig.usage_counts.unstored("u", limit=9)).keys() == {"m1"}
-
-
 # Wishes about answers
 
 GERMAN = Memory("m5", "u", "Answer in German", NOW, NOW, NOW, memory_type="procedural", attribute="answer_language")
@@ -225,7 +218,7 @@ async def pinned(rig: Rig, *lines: str) -> None:
     await rig.profiles.set_own("u", "", pinned=[pinned_line(line, tokens=TOKENS) for line in lines], now=NOW)
 
 
-async def test_wishes_go_along_with_every_first_message_whatever_the_profile_does(tmp_path: Path) -> None:
+async def test_wishes_go_along_with_every_first_message_whatever_the_profile_does_and_once(tmp_path: Path) -> None:
     async with rigged(tmp_path, replace(SETTINGS, profile=ProfileUse.WITH_MEMORIES)) as rig:
         await told(rig, GERMAN, VEGAN)
         for request in (request_to(user("Hi!")), unknown(), request_to(user("What time is it?"))):
@@ -235,16 +228,10 @@ async def test_wishes_go_along_with_every_first_message_whatever_the_profile_doe
         (note,) = (await asked(rig, request_to(user(QUESTION)))).notes
         assert note.text.startswith(f"{WISHES}\n\n{HEAD}\n")
         assert "Answer in German" not in note.text.removeprefix(WISHES)
-
-
-async def test_in_a_conversation_they_stand_once_and_the_profile_may_follow_later(tmp_path: Path) -> None:
-    async with rigged(tmp_path, replace(SETTINGS, profile=ProfileUse.WITH_MEMORIES)) as rig:
-        await told(rig, GERMAN, VEGAN)
-        greeting = await asked(rig, request_to(user("Hi!")))
-        later = await asked(rig, request_to(user("Hi!"), SAID, user(QUESTION)))
-    assert later.notes[0] == greeting.notes[0]
-    assert later.notes[1].text.startswith(f"{HEAD}\n- [2025-06-15] I am vegan\n")
-    assert "Answer in German" not in later.notes[1].text
+        first, later = (await asked(rig, request_to(user("Hi!"), SAID, user(QUESTION)))).notes
+        assert first.text == WISHES
+        assert later.text.startswith(f"{HEAD}\n- [2025-06-15] I am vegan\n")
+        assert "Answer in German" not in later.text
 
 
 async def test_wishes_that_change_go_along_again_and_the_prefix_stays(rig: Rig) -> None:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+from api_shapes import read_completion, read_response
 from hypothesis import given
 from hypothesis import strategies as st
 from recall_rig import request_with, rigged
 from token_counts import counted_tokens
 
 from memory.chat.completions import read_chat_request
-from memory.chat.responses import RESPONSES
 from memory.chat.token_estimate import IMAGE_TOKENS, answer_limit, estimated_prompt, estimated_tokens
 from memory.model import ModelWindow, PastNote, RecallStatus, Scope
 from memory.recall.known_windows import (
@@ -53,25 +52,20 @@ def test_no_text_is_estimated_above_its_bytes(text: str) -> None:
     assert 0 <= estimated_tokens(text) <= len(text.encode(errors="replace")) + 1e-3
 
 
-def request_of(messages: list[dict[str, Any]], **more: object) -> Any:
-    return read_chat_request(json.dumps({"model": "m", "messages": messages, **more}).encode())
-
-
 def test_an_escaped_text_costs_what_its_characters_cost() -> None:
     message = {"role": "user", "content": "你好，我们决定三月十四日开会。" * 20}
-    escaped = read_chat_request(json.dumps({"messages": [message]}).encode())
-    plain = read_chat_request(json.dumps({"messages": [message]}, ensure_ascii=False).encode())
-    assert estimated_prompt(escaped) == estimated_prompt(plain)
+    plain = read_chat_request(json.dumps({"model": "m", "messages": [message]}, ensure_ascii=False).encode())
+    assert estimated_prompt(read_completion(message)) == estimated_prompt(plain)
 
 
 def test_tools_tool_traffic_and_images_are_part_of_the_prompt() -> None:
-    plain = estimated_prompt(request_of([ASKED]))
+    plain = estimated_prompt(read_completion(ASKED))
     tool = {"type": "function", "function": {"name": "f", "description": "Looks things up. " * 50}}
-    assert estimated_prompt(request_of([ASKED], tools=[tool])) > plain + 200
+    assert estimated_prompt(read_completion(ASKED, tools=[tool])) > plain + 200
     call = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"arguments": "{}" * 300}}]}
-    assert estimated_prompt(request_of([ASKED, call])) > plain + 300
+    assert estimated_prompt(read_completion(ASKED, call)) > plain + 300
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 400_000}}
-    shown = estimated_prompt(request_of([{"role": "user", "content": [picture]}]))
+    shown = estimated_prompt(read_completion({"role": "user", "content": [picture]}))
     assert IMAGE_TOKENS <= shown <= 3 * IMAGE_TOKENS, "its bytes are no tokens"
 
 
@@ -84,20 +78,19 @@ def test_tools_tool_traffic_and_images_are_part_of_the_prompt() -> None:
     ],
 )  # fmt: skip
 def test_the_answer_takes_what_the_request_reserves_for_it(more: dict[str, object], limit: int | None) -> None:
-    assert answer_limit(request_of([ASKED], **more)) == limit
+    assert answer_limit(read_completion(ASKED, **more)) == limit
 
 
 def test_the_responses_api_is_measured_alike() -> None:
-    body = {"model": "m", "input": [ASKED], "max_output_tokens": 700}
-    request = read_chat_request(json.dumps(body).encode(), RESPONSES)
+    request = read_response([ASKED], max_output_tokens=700)
     assert answer_limit(request) == 700
-    assert estimated_prompt(request) == pytest.approx(estimated_prompt(request_of([ASKED])))
+    assert estimated_prompt(request) == pytest.approx(estimated_prompt(read_completion(ASKED)))
 
 
 @given(length=st.integers(1, 60_000), window=st.integers(1, 40_000), limit=st.none() | st.integers(1, 50_000))
 def test_prompt_notes_and_answer_stay_within_the_window(length: int, window: int, limit: int | None) -> None:
     more = {} if limit is None else {"max_tokens": limit}
-    request = request_of([{"role": "user", "content": "word " * (length // 5)}], **more)
+    request = read_completion({"role": "user", "content": "word " * (length // 5)}, **more)
     room = room_for_notes(request, ModelWindow(window), answer_reserve=500)
     if room is None:
         return
@@ -117,20 +110,12 @@ def test_past_notes_that_do_not_fit_go_newest_first(sizes: list[int], most: int,
     assert carried.room(budget=800, tokens=count) <= max(0, most)
 
 
-class OneWindow:
-    def __init__(self, tokens: int) -> None:
-        self.tokens = tokens
-
-    def glance(self, model: str) -> ModelWindow | None:
-        return ModelWindow(self.tokens) if model == "m" else None
-
-
 async def test_a_note_goes_along_only_where_the_window_has_room(tmp_path: Path) -> None:
     history = [{"role": "user", "content": "Tell me about rivers."}, {"role": "assistant", "content": "Long. " * 400}]
     used = int(estimated_prompt(request_with([*history, ASKED])))
     async with rigged(tmp_path, SETTINGS) as rig:
         for room, expected in ((2_000, RecallStatus.USED), (30, RecallStatus.EMPTY)):
-            rig.recall._review._windows = OneWindow(used + 500 + room)
+            rig.recall._review._windows.learn("m", used + 500 + room)
             outcome = await rig.recall.recall(Scope("u"), request_with([*history, ASKED]))
             assert outcome.status is expected, room
         found = await rig.recall.recall(Scope("u"), request_with([*history, ASKED, {**ASKED, "content": "Go on."}]))
