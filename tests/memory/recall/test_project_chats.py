@@ -183,7 +183,6 @@ async def test_a_note_with_a_shared_memory_that_is_gone_is_not_put_back(world: P
     for key, note in (("gone", gone), ("own", own)):
         await world.notes.keep("bob", key, note, made_at=world.clock())
     stored = await StateReader(world.chat_states, readable).read(ChatStateQuery("bob", ["gone", "own"]))
-    assert stored.state is not None
     assert stored.state.notes == {"own": own}
 
 

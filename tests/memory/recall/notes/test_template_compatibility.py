@@ -127,23 +127,17 @@ async def test_a_server_that_says_nothing_is_not_waited_for(taught: Class, monke
     assert taught.is_new("slow")
 
 
-async def test_the_server_s_own_word_goes_before_any_refusal(taught: Class) -> None:
-    taught.templates.told = {"good": MIDDLE, "none": OFF}
+async def test_the_server_s_own_word_is_learnt_when_a_model_is_met_and_goes_before_any_refusal(taught: Class) -> None:
+    taught.templates.told = {"strict": SYSTEM, "good": MIDDLE, "none": OFF, "refused": OFF}
+    for model in ("strict", "good", "none", "unknown"):
+        await taught.probe(model)
+    assert taught.placements.known == {"strict": SYSTEM, "none": OFF}
     for _ in range(20):
         await taught.refused("good", MIDDLE)
         await taught.refused("good", SYSTEM)
-    assert taught.placements.known.get("good") is None
-    await taught.refused("none", MIDDLE)
-    assert taught.placements.known.get("none") is OFF
-    assert taught.switched("off", "asked") == 1
-
-
-@pytest.mark.parametrize("told", [SYSTEM, OFF])
-async def test_what_the_server_says_when_a_model_is_met_is_learnt(taught: Class, told: Placement) -> None:
-    taught.templates.told = {"strict": told, "good": MIDDLE}
-    for model in ("strict", "good", "unknown"):
-        await taught.probe(model)
-    assert taught.placements.known == {"strict": told}
+    await taught.refused("refused", MIDDLE)
+    assert taught.placements.known == {"strict": SYSTEM, "none": OFF, "refused": OFF}
+    assert taught.switched("off", "asked") == 2
 
 
 async def test_a_model_is_met_once_and_asked_about_again_if_the_server_could_not_tell(taught: Class) -> None:
@@ -157,20 +151,19 @@ async def test_a_model_is_met_once_and_asked_about_again_if_the_server_could_not
     assert [taught.is_new(model) for model in ("m", "untold", "n")] == [False, True, True]
 
 
-async def test_while_one_asks_about_a_model_nobody_else_does(taught: Class) -> None:
+async def test_while_one_asks_about_a_model_nobody_else_does_nor_does_anybody_where_something_is_known(
+    taught: Class,
+) -> None:
     taught.templates.may_answer = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(taught.probe("m"))
         await asyncio.sleep(0)
         assert not taught.is_new("m")
         taught.templates.may_answer.set()
-
-
-async def test_a_model_is_not_asked_about_where_something_is_known(taught: Class) -> None:
-    taught.placements.known["m"] = SYSTEM
-    await taught.probe("m")
-    assert taught.templates.asked == []
-    assert not taught.is_new("m")
+    taught.placements.known["known"] = SYSTEM
+    await taught.probe("known")
+    assert taught.templates.asked == ["m"]
+    assert not taught.is_new("known")
 
 
 async def test_a_database_that_is_down_is_nobody_s_trouble(taught: Class) -> None:

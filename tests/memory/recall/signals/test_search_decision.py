@@ -38,10 +38,6 @@ def reason(*said: str) -> str:
     return early.reason if early else ""
 
 
-def test_a_request_that_merely_offers_tools_is_searched() -> None:
-    assert decide(talk("Which window seat did she want", offers_tools=True)).search
-
-
 REASONS = [
     ("the report says that " * JUDGED_CHARACTERS_MAX, "long_message"),
     # greetings, thanks and acknowledgements
@@ -77,12 +73,11 @@ def test_words_alone_decide_and_say_why(text: str, expected: str) -> None:
 )
 def test_a_greeting_with_a_question_behind_it_is_no_greeting(text: str) -> None:
     assert decide(talk(text)).search
+    assert decide(talk(text, offers_tools=True)).search, "tools are merely offered"
 
 
 def test_yes_after_a_question_of_the_assistants_is_the_task_that_it_asked_about() -> None:
-    assert (
-        decide(talk("my cellar is damp", "Shall I draft a letter to the landlord?", "yes please")).reason == "consent"
-    )
+    assert decide(talk("my cellar is damp", "Shall I draft a letter?", "yes please")).reason == "consent"
     assert decide(talk("sort these", "Sorted.", "yes please")).reason == "greeting"
 
 
@@ -105,10 +100,8 @@ def test_a_follow_up_wants_memory_where_the_talk_before_it_was_about_the_user() 
 
 @pytest.mark.parametrize("means", list(SignalLabel))
 def test_a_label_from_upstream_decides_where_our_own_words_do_not(means: SignalLabel) -> None:
-    decision = decide_early(
-        talk("Which harbour has the tall crane"), upstream=UpstreamSignals(means, "x-memory-intent")
-    )
-    assert decision is not None
+    upstream = UpstreamSignals(means, "x-memory-intent")
+    decision = decide_early(talk("Which harbour has the tall crane"), upstream=upstream)
     assert (decision.search, decision.label) == (means.wants_memory, means)
 
 
@@ -133,11 +126,6 @@ def test_without_a_message_to_be_judged_nothing_is_searched_whatever_is_ordered(
     assert (decision.search, decision.reason) == (False, "tool_result")
     for text in ("", "  \n ", "\u3000"):
         assert decide(talk(text), upstream=upstream).reason == "no_question"
-
-
-def test_doubt_means_search_until_the_classifier_is_trained() -> None:
-    decision = decide_late(talk("how many stars are in Orion"), vector=None, classifier=None)
-    assert (decision.search, decision.reason) == (True, "question")
 
 
 @pytest.mark.soak("judges time")
@@ -181,11 +169,15 @@ PHRASES = training_phrases()
 DATA = Path(__file__).resolve().parents[3] / "data"
 
 
-def test_no_phrase_is_taught_under_two_labels() -> None:
+@pytest.mark.parametrize("file", ["signals.jsonl", "signals_fresh.jsonl"])
+def test_no_phrase_is_taught_under_two_labels_and_no_record_of_signals_is(file: str) -> None:
     labels: dict[str, set[SignalLabel]] = {}
     for phrase in PHRASES:
         labels.setdefault(fold(phrase.text), set()).add(phrase.label)
     assert {text: found for text, found in labels.items() if len(found) > 1} == {}
+    taught = {phrase.text.casefold() for phrase in PHRASES}
+    cases = read_signals(DATA / file)
+    assert [case.id for case in cases if case.conversation.last_user_text().casefold() in taught] == []
 
 
 def test_a_phrase_file_with_an_unknown_section_is_refused_by_line() -> None:
@@ -215,6 +207,8 @@ def test_a_score_decides_and_is_told_for_the_receipt() -> None:
         decision = decide_late(talk(text), vector=None, classifier=table)
         assert (decision.search, decision.label and decision.label.wants_memory) == (search, search)
         assert set(decision.scores) == {*SignalLabel, "search"}
+    decision = decide_late(talk(FACT), vector=None, classifier=None)
+    assert (decision.search, decision.reason) == (True, "question"), "doubt means search until one is trained"
 
 
 def test_the_embedding_decides_where_words_are_unknown_in_every_script() -> None:
@@ -234,10 +228,8 @@ def test_phrases_get_back_the_labels_that_they_taught_each_time() -> None:
     best = [max(each, key=each.__getitem__) for each in scores]
     assert np.mean([found == phrase.label for found, phrase in zip(best, some, strict=True)]) > 0.8
     np.testing.assert_array_equal(classifier.term_weights, again.term_weights)
-
-
-def test_what_is_quoted_teaches_nothing() -> None:
-    assert set(features("who sang 'My Little Pony'")) == set(features("who sang 'Some Other Song'"))
+    quoted, other = (set(features(f"who sang '{song}'")) for song in ("My Little Pony", "Some Other Song"))
+    assert quoted == other, "what is quoted teaches nothing"
 
 
 FEW = SignalClassifier.fit(PHRASES[::200], None)
@@ -270,10 +262,3 @@ def test_each_phrase_is_taught_once_every_kind_is_and_no_blind_record_is() -> No
         blind = {statement_key(json.loads(line)["text"]) for line in lines}
         assert len(blind) == len(lines)
         assert not blind & keys
-
-
-@pytest.mark.parametrize("file", ["signals.jsonl", "signals_fresh.jsonl"])
-def test_no_record_of_signals_is_a_training_phrase(file: str) -> None:
-    taught = {phrase.text.casefold() for phrase in PHRASES}
-    cases = read_signals(DATA / file)
-    assert [case.id for case in cases if case.conversation.last_user_text().casefold() in taught] == []
