@@ -215,9 +215,6 @@ def test_the_messages_can_be_had_exactly_as_the_client_sent_them() -> None:
         assert [bytes(message) for message in request.shape.message_bytes(request)] == messages
 
 
-# Edits
-
-
 OURS = {"memory_context", "memory_config"}
 NOTE = Note('Ann\'s "budget" is\n$10,000 \\ é')
 
@@ -310,8 +307,6 @@ def test_a_note_with_half_a_surrogate_pair_does_not_break_the_body() -> None:
     got = edited(chat({"role": "user", "content": "Hi"}), Note("a\ud800b"))
     assert json.loads(got)["messages"][0]["content"] == "a?b"
 
-
-# Any body
 
 names = st.text() | st.sampled_from(sorted(OURS))
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()

@@ -116,7 +116,6 @@ def test_what_a_client_does_of_itself_is_not_recorded_and_searches_nothing(text:
     read = asked(user(text))
     assert (read.said, read.sent, read.conversation.is_of_client) == ((), None, True)
     decision = decide_early(read.conversation)
-    assert decision is not None
     assert not decision.search
 
 
@@ -156,7 +155,6 @@ def test_what_a_setting_names_is_left_out_beside_tool_results_too() -> None:
     blocks = [result, {"type": "text", "text": "<hint>\nBe brief.\n</hint>"}, {"type": "text", "text": "Go on"}]
     body = json.dumps({"messages": [user(blocks[:2]), user(blocks)]}).encode()
     request = read_chat_request(body, MESSAGES, Envelopes.parsed(["-hint"]))
-    assert request.conversation is not None
     assert [(one.role, one.content) for one in request.conversation.messages] == [("tool", ""), ("user", "Go on")]
     sent = json.loads(insert_notes(request, [Note("A note", before=1)]))
     assert [one.get("text") for one in sent["messages"][1]["content"]] == [None, blocks[1]["text"], "A note\n\nGo on"]

@@ -97,9 +97,6 @@ def test_the_system_prompt_is_the_first_message(system: Any, messages: list[Mess
     assert said(user("Hi"), system=system) == (*messages, Message("user", "Hi"))
 
 
-# Where a note goes
-
-
 def test_a_string_stays_a_string_and_every_other_byte_as_it_was() -> None:
     body = b'{ "max_tokens":9 , "messages":[ {"content" : "Hi\\u00e9 \\ud83d","role":"user"}] ,"memory_context":{} }'
     left = b'{ "max_tokens":9 , "messages":[ {"content" : "N\\n\\nHi\\u00e9 \\ud83d","role":"user"}] }'
@@ -142,9 +139,6 @@ def test_placement_system_is_the_end_of_the_system_prompt(
     assert edited({"messages": [user("Hi")], **system}, note) == {"system": with_note, "messages": [user("Hi")]}
 
 
-# Keys
-
-
 def keys(*messages: dict[str, Any], **more: Any) -> list[str]:
     return list(note_keys(Scope("ann"), asked({"messages": messages, **more})).values())
 
@@ -166,9 +160,6 @@ def test_other_words_calls_and_results_change_the_keys_after_them() -> None:
 
     others = {last(word="Ho"), last(path="b"), last(output="43"), last(system="Be kind.")}
     assert len(others | {last()}) == 5
-
-
-# Tools
 
 
 def test_calls_and_their_results_go_into_the_record_and_a_history_is_not_cut_between_them() -> None:

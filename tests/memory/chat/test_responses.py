@@ -94,9 +94,6 @@ def test_what_the_server_is_to_go_on_from(fields: dict[str, Any], chain: Chain, 
     assert (found, found.held_under) == (chain, held_under)
 
 
-# Where a note goes
-
-
 def test_a_string_stays_a_string_and_every_other_byte_as_it_was() -> None:
     body = b'{ "temperature":1.0e0 , "input" : "Hi\\u00e9 \\ud83d" ,"memory_context":{}, "store":true}'
     left = b'{ "temperature":1.0e0 , "input" : "N\\n\\nHi\\u00e9 \\ud83d" ,"store":true}'
@@ -147,9 +144,6 @@ def test_with_placement_system_notes_go_to_the_end_of_the_instructions(
     assert RESPONSES.refusable(asked(body), [NOTE]) is None, "no template can refuse it inside a user's message"
 
 
-# Keys of past notes
-
-
 def keys(body: dict[str, Any]) -> list[bytes]:
     request = asked(body)
     return [bytes(one) for one in request.shape.message_bytes(request)]
@@ -186,5 +180,4 @@ def test_past_the_bound_a_history_is_no_conversation() -> None:
 def test_what_stands_before_a_reference_to_an_earlier_answer_is_not_new() -> None:
     items = [user("I live in Porto."), {"type": "item_reference", "id": "msg_1"}, user("And I row.")]
     conversation = asked({"input": items}).conversation
-    assert conversation is not None
     assert [message.content for message in conversation.new_user_messages()] == ["And I row."]

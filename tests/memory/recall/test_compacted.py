@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from api_shapes import read_response
+from disturbed_calls import down
 from long_chats import FIRST
 from plain_compactor import plain_compactor
 from recall_rig import SETTINGS, Rig, request_with, rigged
@@ -22,7 +23,6 @@ from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.chat import history
 from memory.chat.completions import ChatRequest
 from memory.chat.history import clean_cuts
-from memory.errors import Unavailable
 from memory.learn.readers import OffReader
 from memory.model import HEAVY_BODY_BYTES, Placement, RecallStatus, Scope
 from memory.ports import ResentHistory
@@ -137,10 +137,6 @@ async def test_a_result_for_a_call_before_the_cut_and_a_model_without_system_mes
     assert (await compacting.ask(request(*NEXT))).compacted is not None
     await compacting.rig.model_capabilities.learn("m", Placement.OFF)
     assert (await compacting.ask(request(*NEXT))).compacted is None
-
-
-async def down(*_: object, **__: object) -> Any:
-    raise Unavailable("turn_log", "it is down")
 
 
 async def test_what_cannot_be_read_or_kept_costs_no_chat(

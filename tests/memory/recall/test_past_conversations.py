@@ -77,8 +77,6 @@ def test_rows_of_the_release_before_are_passages_of_their_own() -> None:
     assert quoted("Which one had a terrace?", (0.6, rows[0]), (0.5, rows[1])) == ["It has a terrace.", "Try Sole."]
 
 
-# Summaries
-
 JUNE = datetime(2026, 6, 20, 12, tzinfo=UTC).timestamp()
 BOATS = np.array([1.0, 0.0, 0.0], dtype=np.float32)
 FOOD = np.array([0.0, 1.0, 0.0], dtype=np.float32)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from disturbed_calls import down
 from recall_rig import KAYAK, NOW, SETTINGS, Rig, request_of, request_with, rigged
 
-from memory.errors import Unavailable
 from memory.model import Memory, Message, RecallStatus, Scope, SessionSummary, Turn, TurnStatus, Vector
 from memory.model.raw_words import answer_rows_of
 from memory.ports import LearnDue
@@ -59,10 +58,6 @@ async def asked(rig: Rig, text: str = ASKED, scope: Scope = USER, **config: obje
 
 def shown(outcome: RecallOutcome) -> str:
     return "\n".join(note.text for note in outcome.notes)
-
-
-async def down(*_: object, **__: object) -> Any:
-    raise Unavailable("turn_log", "a test")
 
 
 async def test_the_summary_is_the_note_when_nothing_else_is_found(rig: Rig) -> None:
@@ -149,8 +144,6 @@ async def test_ordinary_questions_get_the_same_bytes_with_summaries_and_without(
         outcome = await asked(off, similarity_threshold=1.0)
         assert outcome.status is RecallStatus.EMPTY, "until a classifier is loaded"
 
-
-# What the assistant said
 
 SUGGESTED = "Try the Trattoria Sole, it has a terrace."
 

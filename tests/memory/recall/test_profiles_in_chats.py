@@ -208,8 +208,6 @@ async def test_a_late_question_of_a_conversation_that_began_without_gets_it_wher
     assert [(note.before, "I am vegan" in note.text) for note in later.notes] == [(0, False), (2, True)]
 
 
-# Wishes about answers
-
 GERMAN = Memory("m5", "u", "Answer in German", NOW, NOW, NOW, memory_type="procedural", attribute="answer_language")
 WISHES = f"{WISHES_HEAD}\n- [2025-06-15] Answer in German\n{WISHES_FOOT}"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from disturbed_calls import down
 from project_world import ProjectWorld, expiring_roles, project_world
 
-from memory.errors import Unavailable
 from memory.model import PastNote
 from memory.model.projects import shared_id
 from memory.ports import ChatStateQuery
@@ -34,10 +34,6 @@ async def shared(world: ProjectWorld, content: str = FACT, visibility: str = "me
     answer = await world.call(user, "POST", "", {"memories": [memory]})
     assert answer.is_success, answer.text
     return str(answer.json()["ids"][0])
-
-
-async def down(*_: object, **__: object) -> None:
-    raise Unavailable("turn_log", "it is down")
 
 
 async def texts_of_notes(world: ProjectWorld) -> str:

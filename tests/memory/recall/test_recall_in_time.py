@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 from api_shapes import AskedShape
+from disturbed_calls import down
 from prometheus_client import CollectorRegistry
 from recall_rig import KAYAK, NOW, SETTINGS, Rig, always, pass_time, request_of, request_with, rigged, until
 
-from memory.errors import Unavailable
 from memory.model import Memory, MemoryStatus, Placement, RecallStatus, RequestOptions, Scope, Vector
 from memory.recall import admission, stages
 from memory.recall.admission import ALWAYS, LEFT_MIN, RUN_SHARE, WAITING_MAX, Admission
@@ -117,10 +117,6 @@ async def nothing(*_: object, **__: object) -> None:
     """No set."""
 
 
-async def out_of_order(*_: object, **__: object) -> None:
-    raise Unavailable("milvus", "it is down")
-
-
 @pytest.mark.parametrize("failing", ["embedder", "sets"])
 async def test_earlier_notes_outlive_a_failing_search(rig: Rig, failing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     first = await recalled(rig)
@@ -128,7 +124,7 @@ async def test_earlier_notes_outlive_a_failing_search(rig: Rig, failing: str, mo
         rig.embedder.is_down = True
     else:
         monkeypatch.setattr(rig.corpora, "corpus", nothing)
-        monkeypatch.setattr(rig.store, "search", out_of_order)
+        monkeypatch.setattr(rig.store, "search", down)
     outcome = await rig.recall.recall(Scope("u"), request_with(SECOND))
     assert outcome.notes == first.notes != ()
     assert (outcome.status, outcome.reason) == (RecallStatus.USED, "put_back")
@@ -208,8 +204,6 @@ async def test_a_stage_of_less_than_a_millisecond_has_a_duration(monkeypatch: py
         pass
     assert reached.timings_ms()["embed"] == pytest.approx(0.4) == reached.timings()[0].took * 1000
 
-
-# How many are let in
 
 DEADLINE = 60.0  # nobody comes near it
 EACH = RUN_SHARE * DEADLINE / 8  # so that there is room for eight

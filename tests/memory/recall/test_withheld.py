@@ -38,9 +38,6 @@ def verdicts(receipt: Any) -> dict[str, CandidateVerdict]:
     return {candidate.memory_id: candidate.verdict for candidate in receipt.candidates}
 
 
-# Users who opted out
-
-
 class Answers:
     """`ChatStates` that answers as a test decides; counts the calls."""
 
@@ -138,9 +135,6 @@ async def test_waiting_for_a_server_that_comes_back_takes_nothing_from_the_deadl
     assert (stored.waited > 0) is (answer is restarting)
 
 
-# Shadow mode
-
-
 async def test_in_shadow_mode_recall_runs_fully_and_adds_nothing_nor_puts_back_what_was_added(rig: Rig) -> None:
     assert (await rig.recall.recall(Scope("u"), request_of(QUESTION))).notes
     tokens, before = rig.counted("memproxy_note_tokens_count"), await rig.uses()
@@ -160,9 +154,6 @@ async def test_in_shadow_mode_recall_runs_fully_and_adds_nothing_nor_puts_back_w
     assert (await rig.recall.recall(Scope("u"), request_with(LATER))).notes == ()
     assert (await rig.recall.recall(Scope("nobody"), request_of(QUESTION))).status is RecallStatus.EMPTY
     assert (await rig.recall.recall(Scope("u"), request_of("Hello!"))).status is RecallStatus.SKIPPED
-
-
-# Conversations held out
 
 
 async def test_a_held_out_question_gets_no_note_and_one_of_the_other_arm_does_which_receipts_say(

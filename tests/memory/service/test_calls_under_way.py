@@ -5,14 +5,16 @@ Each test lets the other thing happen at the moment in which the call waits: for
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pytest
 from absent_stores import memory_bank
+from disturbed_calls import disturb, down
 from frozen_parts import Frozen
 from hashing_embedder import HashingEmbedder
 from library_parts import Parts, PlainSearch, library_parts
@@ -40,7 +42,6 @@ from memory.service.requests import Intake, MemoryEdit, NewMemory
 from memory.service.user_writes import OptedOut
 
 MEMBERS, PUBLIC = MemoryVisibility.MEMBERS, MemoryVisibility.PUBLIC
-Happening = Callable[[], Awaitable[object]]
 
 
 @pytest.fixture
@@ -57,17 +58,6 @@ def shared(content: str, visibility: MemoryVisibility = MEMBERS) -> list[NewMemo
     return [NewMemory(content, project_id="apollo", visibility=visibility)]
 
 
-def while_embedding(parts: Parts, happening: Happening, monkeypatch: pytest.MonkeyPatch) -> None:
-    embed = parts.embedder.embed
-
-    async def slow(texts: Sequence[str], **how: Any) -> object:
-        monkeypatch.setattr(parts.embedder, "embed", embed)
-        await happening()
-        return await embed(texts, **how)
-
-    monkeypatch.setattr(parts.embedder, "embed", slow)
-
-
 async def rows_of(parts: Parts, user_id: str) -> list[str]:
     return list(await parts.store.ids(MemoryFilter(user_id, status=None, with_raw=True)))
 
@@ -80,7 +70,7 @@ async def seen_in_apollo(parts: Parts) -> list[str]:
 async def test_memories_of_an_erased_user_are_refused(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     library = parts.library
     for items, user in ([NewMemory("ann has a cat")], "ann"), (shared("ed has a dog"), "ed"):
-        while_embedding(parts, lambda user=user: library.erase(user), monkeypatch)
+        disturb(monkeypatch, parts.embedder, "embed", before=lambda user=user: library.erase(user))
         with pytest.raises((Conflict, NotFound)):
             await library.add(Scope(user), items)
         assert await rows_of(parts, user) == []
@@ -93,7 +83,7 @@ async def test_what_an_import_still_brings_of_an_erased_user_is_refused(
 ) -> None:
     await parts.library.add(Scope("ann"), [NewMemory("ann has a cat")])
     lines = [line async for line in parts.library.transfers.export("ann")]
-    while_embedding(parts, lambda: parts.library.erase("bob"), monkeypatch)
+    disturb(monkeypatch, parts.embedder, "embed", before=lambda: parts.library.erase("bob"))
 
     async def sent() -> AsyncIterator[bytes]:
         for line in lines:
@@ -106,33 +96,20 @@ async def test_what_an_import_still_brings_of_an_erased_user_is_refused(
 
 
 async def test_turns_and_messages_of_an_erased_user_are_refused(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
-    library, begin = parts.library, parts.library._writes.begin
-
-    async def erased_after(user_id: str) -> object:
-        life = await begin(user_id)
-        await library.erase(user_id)
-        return life
-
-    monkeypatch.setattr(library._writes, "begin", erased_after)
-    scope, user = Scope("ann", session_id="s"), Party(PartyType.USER)
-    with pytest.raises(Conflict):
-        await library.append_turn(scope, [Message("user", "I have a cat")])
-    with pytest.raises(Conflict):
-        await library.conversations.add(scope, [NewMessage(user, Party(PartyType.AGENT, "a"), "I have a cat")])
+    library, scope, user = parts.library, Scope("ann", session_id="s"), Party(PartyType.USER)
+    for call in (
+        partial(library.append_turn, scope, [Message("user", "I have a cat")]),
+        partial(library.conversations.add, scope, [NewMessage(user, Party(PartyType.AGENT, "a"), "I have a cat")]),
+    ):
+        disturb(monkeypatch, library._writes, "begin", after=lambda: library.erase("ann"))
+        with pytest.raises(Conflict):
+            await call()
     assert [turn async for turn in parts.turn_log.turns("ann")] == []
     assert (await parts.turn_log.messages.page(MessageFilter("ann"), limit=9)).items == ()
 
 
 async def test_pinned_lines_of_an_erased_user_are_refused(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
-    epoch = parts.ledger.erase_epoch
-
-    async def erased_after(user_id: str) -> int:
-        monkeypatch.setattr(parts.ledger, "erase_epoch", epoch)
-        number = await epoch(user_id)
-        await parts.library.erase(user_id)
-        return number
-
-    monkeypatch.setattr(parts.ledger, "erase_epoch", erased_after)
+    disturb(monkeypatch, parts.ledger, "erase_epoch", after=lambda: parts.library.erase("ann"))
     with pytest.raises(Conflict):
         await parts.library.profiles.set_own("ann", pinned=["Answer in German"])
     assert await parts.library.profiles.own("ann") == []
@@ -141,17 +118,12 @@ async def test_pinned_lines_of_an_erased_user_are_refused(parts: Parts, monkeypa
 async def test_what_an_erased_user_shares_meanwhile_does_not_stay_in_the_project(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    library, rows = parts.library, parts.library.projects.rows
-    forget = rows.forget_authored
-
-    async def late(user_id: str, **where: Any) -> int:
-        count = await forget(user_id, **where)
+    async def share() -> None:
         with pytest.raises(NotFound):
-            await library.add(Scope("ed"), shared("ed has a dog"))
-        return count
+            await parts.library.add(Scope("ed"), shared("ed has a dog"))
 
-    monkeypatch.setattr(rows, "forget_authored", late)
-    await library.erase("ed")
+    disturb(monkeypatch, parts.library.projects.rows, "forget_authored", after=share)
+    await parts.library.erase("ed")
     assert await seen_in_apollo(parts) == []
 
 
@@ -159,20 +131,13 @@ async def test_a_project_that_an_erased_user_founds_meanwhile_is_gone(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     membership, projects = parts.library.projects.membership, parts.library.projects.membership._projects
-    forget = projects.forget_user
-
-    async def late(user_id: str) -> None:
-        await forget(user_id)
-        monkeypatch.setattr(projects, "forget_user", forget)
-        await membership.create(user_id, "zeus")
-
-    monkeypatch.setattr(projects, "forget_user", late)
+    disturb(monkeypatch, projects, "forget_user", after=lambda: membership.create("ed", "zeus"))
     await parts.library.erase("ed")
     assert await projects.joined("ed") == []
 
 
 async def test_nothing_is_shared_once_an_opt_out_has_returned(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
-    while_embedding(parts, lambda: parts.library.opt_outs.opt_out("ed"), monkeypatch)
+    disturb(monkeypatch, parts.embedder, "embed", before=lambda: parts.library.opt_outs.opt_out("ed"))
     with pytest.raises(OptedOut):
         await parts.library.add(Scope("ed"), shared("ed has a dog"))
     assert await seen_in_apollo(parts) == []
@@ -181,11 +146,7 @@ async def test_nothing_is_shared_once_an_opt_out_has_returned(parts: Parts, monk
 async def broken_off(parts: Parts, items: list[NewMemory], monkeypatch: pytest.MonkeyPatch) -> str:
     """A call with a key that stored its memory, and whose caller did not hear of it. The memory's id."""
     with monkeypatch.context() as patch:
-
-        async def died(*_: object, **__: object) -> None:
-            raise Unavailable("turn_log", "died")
-
-        patch.setattr(parts.library._repeatable._keys, "answered", died)
+        patch.setattr(parts.library._repeatable._keys, "answered", down)
         with pytest.raises(Unavailable):
             await parts.library.add(Scope("ed"), items, idempotency_key="k")
     page = await parts.library.projects.memories.page("olga", "apollo", limit=10)
@@ -209,7 +170,6 @@ async def test_a_repeated_call_undoes_no_correction_and_shows_nobody_more(
     await parts.library.patch("ed", memory_id, MemoryEdit(visibility=MEMBERS))
     await parts.library.add(Scope("ed"), shared("ed has a dog", PUBLIC), idempotency_key="k")
     kept = await parts.library.get("ed", memory_id)
-    assert kept is not None
     assert (kept.content, kept.visibility) == ("ed has a cat", MEMBERS)
 
 
@@ -246,8 +206,7 @@ async def test_a_page_whose_rows_their_author_does_not_show_yet_says_how_to_go_o
     found, cursor = list[str](), ""
     for _ in range(5):
         page = await parts.library.projects.memories.page("olga", "apollo", limit=1, cursor=cursor)
-        found += [memory.content for memory in page.items]
-        cursor = page.next_cursor
+        found, cursor = [*found, *(memory.content for memory in page.items)], page.next_cursor
         if not cursor:
             break
     assert found == ["for all to see"]

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from disturbed_calls import down
 from library_parts import NOW, Parts
 from memory_rows import memory as row
 from note_lookup import notes_of
@@ -75,16 +76,12 @@ async def test_a_request_under_way_cannot_bring_a_forgotten_memory_back(
     assert await left(parts, [one, "at once", "when all is over"]) == set()
 
 
-async def is_down(*_: object, **__: object) -> None:
-    raise Unavailable("part", "switched off by the test")
-
-
 async def test_where_the_note_book_is_down_nothing_is_deleted_by_half(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (one,) = await noted(parts, "I like tea")
     with monkeypatch.context() as broken:
-        broken.setattr(parts.notes, "drop", is_down)
+        broken.setattr(parts.notes, "drop", down)
         with pytest.raises(Unavailable):
             await parts.library.delete("ann", one)
     await parts.library.delete("ann", one)  # it can be asked for again
@@ -112,7 +109,7 @@ async def test_a_receipt_shows_what_its_memories_say_now_and_nothing_of_forgotte
     assert explained.contents == {two: "I like bread", three: "I like rain"}
     assert explained.receipt.memory_ids() == (one, two, three)
     assert "tea" not in repr(explained)
-    monkeypatch.setattr(parts.store, "get", is_down)
+    monkeypatch.setattr(parts.store, "get", down)
     explained = await parts.library.receipt("ann", "r1")
     assert (explained.contents, explained.receipt.query) == ({}, "what do I like")
 

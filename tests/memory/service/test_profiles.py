@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from absent_stores import memory_bank
+from disturbed_calls import disturb, down
 from library_parts import NOW, Parts
 from note_lookup import notes_of
 from prometheus_client import CollectorRegistry
@@ -328,10 +329,6 @@ async def test_what_a_profile_holds_stays_when_many_newer_memories_follow(
     assert await lines(parts) == ["I prefer green tea"]
 
 
-async def down(*_: object, **__: object) -> None:
-    raise Unavailable("milvus", "it is down")
-
-
 async def test_the_worker_builds_what_others_changed_rests_between_two_builds_and_waits_outages_out(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -355,14 +352,6 @@ async def test_what_was_read_before_somebody_forgot_it_is_not_put(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (memory_id,) = await parts.library.add(Scope("ann"), [TEA])
-    builder, memories = refresher(parts)._builder, parts.store.memories
-
-    async def forgotten_after(*args: object, **kwargs: object) -> object:
-        found = await memories(*args, **kwargs)  # type: ignore[arg-type]
-        monkeypatch.setattr(parts.store, "memories", memories)
-        await parts.library.delete("ann", memory_id)
-        return found
-
-    monkeypatch.setattr(parts.store, "memories", forgotten_after)
-    assert not await builder.build("ann")
+    disturb(monkeypatch, parts.store, "memories", after=lambda: parts.library.delete("ann", memory_id))
+    assert not await refresher(parts)._builder.build("ann")
     assert await parts.profiles.get("ann", [""]) == {}

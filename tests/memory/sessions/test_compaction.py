@@ -193,9 +193,6 @@ def test_the_reader_alone_does_not_take_a_decision_for_a_planted_instruction_or_
     assert said(("user", text), claims=sure, kinds={text: SentenceKind.DECISION}).items == ()
 
 
-# The state
-
-
 def grown(stretches: list[HistorySegment], tokens_max: int = 420) -> list[str]:
     states, earlier = [], ()
     for number, segment in enumerate(stretches):

@@ -185,9 +185,6 @@ async def test_a_session_that_changes_while_it_is_read_is_summarised_later(rig: 
     assert "Stralsund" in (await rig.made()).text
 
 
-# By a model
-
-
 @pytest.fixture
 async def server() -> AsyncIterator[FakeModelServer]:
     async with running_chat_server() as running:

@@ -146,8 +146,6 @@ def test_whatever_a_model_answers_no_name_or_number_gets_lost(answer: list[tuple
             assert word in told
 
 
-# In the background
-
 history = partial(FIRST.resent, user_id="u")
 
 

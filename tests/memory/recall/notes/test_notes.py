@@ -151,9 +151,6 @@ def planned(carried: CarriedNotes, *memories: Memory, budget: int = 800) -> Any:
     return plan_notes(carried, [Candidate(one, 1.0) for one in memories], budget=budget, tokens=count, now=NOW)
 
 
-# Keys
-
-
 @pytest.mark.parametrize(
     "other",
     [
@@ -183,9 +180,6 @@ def test_no_conversation_has_keys_nor_one_too_large_to_hash_which_gets_a_note_al
     assert planned(carried, memory("a")).fresh.memory_ids == ("a",)
 
 
-# What is carried
-
-
 def test_notes_stand_where_they_stood_and_the_newest_place_is_before_the_last_user_message() -> None:
     carried = carried_by([SYSTEM, U1, A1, U2, A2, U3], {1: past("a"), 3: past("b")})
     assert (carried.notes, carried.newest) == ({1: past("a"), 3: past("b")}, 5)
@@ -210,9 +204,6 @@ def test_a_question_is_settled_once_its_answer_has_begun(
     messages: list[dict[str, Any]], notes: dict[int, PastNote], is_settled: bool
 ) -> None:
     assert carried_by(messages, notes).is_settled is is_settled
-
-
-# A plan
 
 
 def test_a_new_note_holds_only_what_no_earlier_note_holds_unless_it_takes_its_place() -> None:
@@ -261,9 +252,6 @@ def test_over_thirty_turns_every_prompt_begins_with_the_one_before_and_tells_no_
         messages.append({"role": "assistant", "content": f"Answer {turn}"})
         before, notes = [*sent, messages[-1]], dict(made.notes)
     assert len(notes) > 5
-
-
-# What it may cost
 
 
 def test_a_note_keeps_to_its_budget_frame_and_labels_included() -> None:

@@ -114,9 +114,6 @@ def test_a_successor_that_says_the_same_is_no_news_unless_something_else_was_tol
     assert ids(chosen(asked(there_and_back, OFF_THE_TOPIC, in_notes=["1", "2"]), in_notes=["1", "2"])) == ["3"]
 
 
-# Nothing is told twice
-
-
 def test_other_words_for_what_an_earlier_note_told_are_not_told_again(remember: Remember) -> None:
     records = [
         remember("I am allergic to the nuts", id="told", vector=leaning(0.6, 2)),

@@ -240,9 +240,6 @@ def test_any_text_has_features_and_a_score(text: str) -> None:
     assert np.isfinite(list(FEW.scores(text, None).values())).all()
 
 
-# Kinds of questions
-
-
 def test_a_question_about_a_past_conversation_is_told_from_others_by_what_was_taught() -> None:
     kind = QuestionKind.PAST_TALK
     taught = [Phrase("What did we talk about?", kind), Phrase("Where do I live?", None)]
