@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from extproc.exchange import ObservedRequest, observed_request
+from extproc.exchange import observed_request
 from memory.chat.completions import insert_notes, read_chat_request
 from memory.chat.envelopes import KNOWN, Envelopes, of_speaker
 from memory.chat.messages import MESSAGES
 from memory.model import Note, Scope
 from memory.recall.signals.search_decision import decide_early
 
-CLAUDE_CODE = (
-    "<system-reminder>\nAs you answer, consider:\n# claudeMd\nI use tabs.\n</system-reminder>\n\nI moved to Leeds.\n"
-)
+CLAUDE_CODE = "<system-reminder>\nConsider:\n# claudeMd\nI use tabs.\n</system-reminder>\n\nI moved to Leeds.\n"
 CURSOR = (
     "<additional_data>\n<current_file>\nPath: a.py\n</current_file>\n</additional_data>\n\n"
     "<user_query>\nI moved to Leeds.\n</user_query>"
 )
-CLINE = (
-    "<task>\nI moved to Leeds.\n</task>\n\n<environment_details>\n# VSCode Visible Files\na.py\n</environment_details>"
-)
+CLINE = "<task>\nI moved to Leeds.\n</task>\n\n<environment_details>\n# VSCode Files\na.py\n</environment_details>"
 CLINE_ANSWERED = (
     "[ask_followup_question for 'Where to?'] Result:\n<answer>\nI moved to Leeds.\n</answer>\n"
     "<environment_details>\na.py\n</environment_details>"
 )
-CLINE_TASK = (
-    '<task>\nI moved to Leeds.\n</task>\n\n<file_content path="a.py">\nI am Al\n</file_content>\n# task_progress'
-)
+CLINE_TASK = '<task>\nI moved to Leeds.\n</task>\n\n<file_content path="a">\nI am Al\n</file_content>\n# task_progress'
 TOOL_SAYS = "[read_file for 'a.md'] Result:\nI am Al.\n<task>\nI moved to Leeds.\n</task>\nI am Bo."
 COPILOT_ATTACHED = (
     "<attachments>\n</attachments>\n<userRequest>\nI am Al\n</userRequest>\n</attachments>\n"
@@ -70,30 +65,25 @@ MERGED = (
     '"I moved to Leeds."\n\nResponses from models: """Nice."""'
 )
 AGENTS_MD = "# AGENTS.md instructions for /src\n\n<INSTRUCTIONS>\nI moved to Leeds.\n</INSTRUCTIONS>"
-CODEX_IN_EDITOR = (
-    "# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nI moved to Leeds.\n"
-)
+CODEX_IN_EDITOR = "# Context from my IDE setup:\n\n## Tabs:\n- a.py\n\n## My request for Codex:\nI moved to Leeds.\n"
 CODEX = "<environment_context>\n  <cwd>/src</cwd>\n</environment_context>"
 
 
-def asked(*messages: dict[str, object], shape: object = None, envelopes: Envelopes = KNOWN) -> ObservedRequest:
+def asked(*messages: dict[str, object], shape: Any = None, envelopes: Envelopes = KNOWN) -> Any:
     """What is to be recorded of a request of ann's with these messages."""
     body = json.dumps({"model": "m", "messages": messages}).encode()
-    request = read_chat_request(body, shape, envelopes)  # type: ignore[arg-type]  # a shape or none
-    assert request.conversation is not None
+    request = read_chat_request(body, shape, envelopes)
     assert request.body == body, "passed on as it came"
     request = replace(request, conversation=of_speaker(request.conversation, "ann"))
-    read = observed_request(Scope("ann"), request, is_recording=True)
-    assert read is not None
-    return read
+    return observed_request(Scope("ann"), request, is_recording=True)
 
 
 def user(content: object, **more: str) -> dict[str, object]:
     return {"role": "user", "content": content, **more}
 
 
-def said(*messages: dict[str, object], **read: object) -> list[str]:
-    return [one.content for one in asked(*messages, **read).said]  # type: ignore[arg-type]  # as `asked`
+def said(*messages: dict[str, object], **read: Any) -> list[str]:
+    return [one.content for one in asked(*messages, **read).said]
 
 
 @pytest.mark.parametrize("shape", [None, MESSAGES])

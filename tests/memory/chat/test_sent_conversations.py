@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
+from api_shapes import read_completion, read_response
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.chat.completions import COMPLETIONS, ChatRequest, read_chat_request
 from memory.chat.exchanges import exchanges_of
-from memory.chat.responses import RESPONSES
 from memory.chat.sent_conversations import sent_conversation
 from memory.chat.tool_traffic import CONTENT_CHARACTERS_MAX, tool_messages
-from memory.model import EARLIER_BYTES_MAX, EARLIER_EXCHANGES_MAX, Message, Scope, SentConversation, ToolMessage
+from memory.model import EARLIER_BYTES_MAX, EARLIER_EXCHANGES_MAX, Message, Scope, ToolMessage
 
 CODES = {"u": "user", "a": "assistant", "s": "system", "t": "tool"}
 
@@ -63,18 +62,8 @@ CALL = {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "type": "
 RESULT = {"role": "tool", "tool_call_id": "c", "content": "rain"}
 
 
-def request_of(*messages: Any) -> ChatRequest:
-    return read_chat_request(json.dumps({"model": "m", "messages": messages}).encode(), COMPLETIONS)
-
-
-def responses_request(said: Any, **fields: Any) -> ChatRequest:
-    return read_chat_request(json.dumps({"model": "m", "input": said, **fields}).encode(), RESPONSES)
-
-
-def read(*messages: dict[str, Any], scope: Scope = ANN) -> SentConversation:
-    found = sent_conversation(scope, request_of(*messages))
-    assert found is not None
-    return found
+def read(*messages: dict[str, Any], scope: Scope = ANN) -> Any:
+    return sent_conversation(scope, read_completion(*messages))
 
 
 @pytest.mark.parametrize(("text", "counts"), [("Yes.", [1, 2, 1]), ("My sister lives in Lisbon.", [1, 2, 3])])
@@ -91,6 +80,10 @@ def test_a_request_knows_the_key_that_the_request_before_it_had() -> None:
     assert [exchange.key for exchange in third.earlier] == [*first.keys, *second.keys]
     assert third.earlier[1].said == (Message("user", "c"),)
     assert [exchange.answer for exchange in third.earlier] == ["b", "d"]
+    both, loop = read(user("a"), user("b")), read(user("a"), CALL, RESULT, user("b"))
+    assert (len(both.keys), both.keys[0]) == (2, first.keys[0]), "each new message has one"
+    assert [(one.said, one.answer) for one in loop.earlier] == [((Message("user", "a"),), "")]
+    assert len(loop.keys) == 1, "a message during a tool loop is a turn of its own"
 
 
 @pytest.mark.parametrize(
@@ -128,27 +121,14 @@ def test_the_same_words_of_another_user_project_or_agent_have_another_key() -> N
     assert read(user("a"), scope=Scope("ann", session_id="s")) == read(user("a"))
 
 
-def test_a_message_during_a_tool_loop_is_a_turn_of_its_own() -> None:
-    found = read(user("a"), CALL, RESULT, user("b"))
-    assert [(one.said, one.answer) for one in found.earlier] == [((Message("user", "a"),), "")]
-    assert len(found.keys) == 1
-
-
-def test_all_new_messages_have_a_key_each() -> None:
-    assert read(user("a"), user("b")).keys == (*read(user("a")).keys, *read(user("a"), user("b")).keys[1:])
-
-
 @pytest.mark.parametrize("messages", [[user("a"), model("b")], [user(" ")], [user("a"), CALL, RESULT]])
 def test_a_request_without_news_has_none(messages: list[dict[str, Any]]) -> None:
-    assert sent_conversation(ANN, request_of(*messages)) is None
+    assert sent_conversation(ANN, read_completion(*messages)) is None
 
 
 def test_the_same_words_in_two_chains_of_responses_have_different_keys() -> None:
-    keys = set()
-    for chain in ({}, {"previous_response_id": "r1"}, {"previous_response_id": "r2"}, {"conversation": "r3"}):
-        found = sent_conversation(ANN, responses_request("a", **chain))
-        keys.add(found.keys)
-    assert len(keys) == 4
+    chains = ({}, {"previous_response_id": "r1"}, {"previous_response_id": "r2"}, {"conversation": "r3"})
+    assert len({sent_conversation(ANN, read_response("a", **chain)).keys for chain in chains}) == 4
 
 
 def test_of_a_long_history_so_many_exchanges_are_taken_along() -> None:
@@ -194,7 +174,7 @@ def test_the_last_calls_come_with_their_results_and_names() -> None:
     second = calling(("c1", "weather", '{"city": "Köln"}'), ("c2", "clock", "{}"))
     parts = [{"type": "text", "text": "no"}, {"type": "text", "text": "on"}]
     results = tool_result("c1", "rain"), tool_result("c2", parts)
-    assert tool_messages(request_of(QUESTION, *first, second, *results)) == (
+    assert tool_messages(read_completion(QUESTION, *first, second, *results)) == (
         ToolMessage("weather", '{"city": "Köln"}', "c1"),
         ToolMessage("clock", "{}", "c2"),
         ToolMessage("weather", "rain", "c1", is_result=True),
@@ -204,46 +184,39 @@ def test_the_last_calls_come_with_their_results_and_names() -> None:
 
 def test_older_functions_and_custom_tools_are_read() -> None:
     function = {"role": "assistant", "function_call": {"name": "f", "arguments": {"a": 1}}}
-    assert tool_messages(request_of(QUESTION, function, {"role": "function", "name": "f", "content": "1"})) == (
+    assert tool_messages(read_completion(QUESTION, function, {"role": "function", "name": "f", "content": "1"})) == (
         ToolMessage("f", '{"a": 1}'),
         ToolMessage("f", "1", is_result=True),
     )
     custom = {"role": "assistant", "tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "g", "input": "x"}}]}
-    assert tool_messages(request_of(QUESTION, custom, tool_result("c", "y")))[0] == ToolMessage("g", "x", "c")
+    called, result = tool_messages(read_completion(QUESTION, custom, tool_result("c", "y" * 1_000_000)))
+    assert called == ToolMessage("g", "x", "c")
+    assert len(result.content) == CONTENT_CHARACTERS_MAX, "long texts are cut"
 
 
 def test_items_of_responses_are_read_with_and_without_their_calls() -> None:
     call = {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": "{}"}
     output = {"type": "function_call_output", "call_id": "c1", "output": "rain"}
     named = ToolMessage("weather", "rain", "c1", is_result=True)
-    assert tool_messages(responses_request([QUESTION, call, output])) == (ToolMessage("weather", "{}", "c1"), named)
-    alone = responses_request([output], previous_response_id="r")
+    assert tool_messages(read_response([QUESTION, call, output])) == (ToolMessage("weather", "{}", "c1"), named)
+    alone = read_response([output], previous_response_id="r")
     assert tool_messages(alone) == (ToolMessage("", "rain", "c1", is_result=True),)
     shell = {"type": "local_shell_call", "call_id": "c2", "arguments": "ls"}
     listed = {"type": "local_shell_call_output", "call_id": "c2", "output": [{"type": "output_text", "text": "a"}]}
-    assert tool_messages(responses_request([QUESTION, shell, listed]))[1] == ToolMessage(
-        "local_shell", "a", "c2", is_result=True
-    )
-
-
-def test_long_texts_are_cut() -> None:
-    _, long = tool_messages(request_of(QUESTION, calling(("c", "f", "{}")), tool_result("c", "x" * 1_000_000)))
-    assert len(long.content) == CONTENT_CHARACTERS_MAX
+    result = tool_messages(read_response([QUESTION, shell, listed]))[1]
+    assert result == ToolMessage("local_shell", "a", "c2", is_result=True)
 
 
 @pytest.mark.parametrize(
-    "messages",
+    "request_",
     [
-        (QUESTION,),
-        (QUESTION, calling(("c", "f", "{}")), QUESTION),
-        (QUESTION, model("hello")),
-        (QUESTION, {"role": "tool", "tool_calls": 7}),
+        read_completion(QUESTION),
+        read_completion(QUESTION, calling(("c", "f", "{}")), QUESTION),
+        read_completion(QUESTION, model("hello")),
+        read_completion(QUESTION, {"role": "tool", "tool_calls": 7}),
+        read_response("hello"),
+        read_chat_request(b"{}", COMPLETIONS),
     ],
 )
-def test_nothing_is_made_up(messages: tuple[Any, ...]) -> None:
-    assert tool_messages(request_of(*messages)) == ()
-
-
-def test_a_string_for_an_input_has_no_tools() -> None:
-    assert tool_messages(responses_request("hello")) == ()
-    assert tool_messages(read_chat_request(b"{}", COMPLETIONS)) == ()
+def test_nothing_is_made_up(request_: ChatRequest) -> None:
+    assert tool_messages(request_) == ()
