@@ -56,13 +56,14 @@ def plain(row: Memory) -> Memory:
 
 
 def test_what_rests_on_an_abandoned_turn_alone_is_archived_with_the_reason_and_comes_back() -> None:
-    row = memory("tea", "t1")
-    gone = after([row], abandoned=["t1"])["tea"]
-    assert gone.status is ARCHIVED
-    assert gone.metadata["archived"] == {"why": "branch", "at": NOW + 10}
-    assert gone.evidence == row.evidence
-    back = after([gone], resumed=["t1"])["tea"]
-    assert plain(back) == plain(row)
+    tea, milk = memory("tea", "t1"), memory("milk", "t0")
+    thought = memory("both", trust=Trust.TOOL, memory_type="reflective", metadata={"reflects": ["tea", "milk"]})
+    gone = after([tea, milk, thought], abandoned=["t1"])
+    assert (gone["tea"].status, gone["tea"].evidence) == (ARCHIVED, tea.evidence)
+    assert gone["tea"].metadata["archived"] == {"why": "branch", "at": NOW + 10}
+    assert (gone["both"].status, gone["milk"].status) == (ARCHIVED, ACTIVE), "a reflection follows its grounds"
+    back = after(list(gone.values()), resumed=["t1"])
+    assert [plain(back[one.id]) for one in (tea, milk, thought)] == [plain(one) for one in (tea, milk, thought)]
 
 
 def test_what_an_abandoned_statement_replaced_is_valid_again_until_it_returns() -> None:
@@ -83,14 +84,6 @@ def test_what_was_said_since_on_the_new_branch_replaces_instead() -> None:
     back = after(list(rows.values()), resumed=["t1"])
     assert [back[one].superseded_by for one in ("berlin", "paris", "rome")] == ["paris", "rome", ""]
     assert back["rome"].status is ACTIVE
-
-
-def test_a_reflection_follows_its_grounds() -> None:
-    grounds = [memory("tea", "t1"), memory("milk", "t0")]
-    thought = memory("both", trust=Trust.TOOL, memory_type="reflective", metadata={"reflects": ["tea", "milk"]})
-    rows = after([*grounds, thought], abandoned=["t1"])
-    assert rows["both"].status is ARCHIVED
-    assert plain(after(list(rows.values()), resumed=["t1"])["both"]) == plain(thought)
 
 
 def test_a_question_that_an_abandoned_yes_confirmed_is_withdrawn() -> None:
@@ -149,11 +142,14 @@ def test_forgetting_a_turn_reaches_what_was_withdrawn() -> None:
 def test_after_any_shifts_a_memory_is_valid_if_one_of_its_turns_holds(
     owners: list[set[int]], shifts: list[set[int]]
 ) -> None:
+    def named(numbers: set[int]) -> tuple[BranchTurn, ...]:
+        return turns(*(f"t{n}" for n in numbers))
+
     first = [memory(f"m{n}", *(f"t{turn}" for turn in sorted(of))) for n, of in enumerate(owners)]
     rows = {row.id: row for row in first}
     was: set[int] = set()
     for abandoned in shifts:
-        shift = BranchShift(turns(*(f"t{n}" for n in abandoned - was)), turns(*(f"t{n}" for n in was - abandoned)))
+        shift = BranchShift(named(abandoned - was), named(was - abandoned))
         rows |= {row.id: row for row in shifted(rows.values(), shift, now=NOW + 10)}
         assert shifted(rows.values(), shift, now=NOW + 20) == []  # once is enough
         was = abandoned
@@ -162,8 +158,7 @@ def test_after_any_shifts_a_memory_is_valid_if_one_of_its_turns_holds(
             assert row.status is (ACTIVE if of - was else ARCHIVED)
             if row.status is ACTIVE:
                 assert {quoted.turn_id for quoted in row.evidence} == {f"t{n}" for n in of - was}
-    shift = BranchShift((), turns(*(f"t{n}" for n in was)))
-    rows |= {row.id: row for row in shifted(rows.values(), shift, now=NOW + 10)}
+    rows |= {row.id: row for row in shifted(rows.values(), BranchShift((), named(was)), now=NOW + 10)}
     for row in first:
         assert set(rows[row.id].evidence) == set(row.evidence)
         assert rows[row.id].confidence == pytest.approx(row.confidence)

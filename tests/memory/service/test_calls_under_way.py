@@ -17,7 +17,7 @@ from absent_stores import memory_bank
 from disturbed_calls import disturb, down
 from frozen_parts import Frozen
 from hashing_embedder import HashingEmbedder
-from library_parts import Parts, PlainSearch, library_parts
+from library_parts import Parts, PlainSearch, library_parts, sent
 from memory_rows import memory
 from project_members import let_in
 from prometheus_client import CollectorRegistry
@@ -84,14 +84,9 @@ async def test_what_an_import_still_brings_of_an_erased_user_is_refused(
     await parts.library.add(Scope("ann"), [NewMemory("ann has a cat")])
     lines = [line async for line in parts.library.transfers.export("ann")]
     disturb(monkeypatch, parts.embedder, "embed", before=lambda: parts.library.erase("bob"))
-
-    async def sent() -> AsyncIterator[bytes]:
-        for line in lines:
-            yield line
-
     assert len(lines) == 2
     with pytest.raises(Conflict):
-        await parts.library.transfers.load("bob", sent())
+        await parts.library.transfers.load("bob", sent(lines))
     assert await rows_of(parts, "bob") == []
 
 
@@ -247,22 +242,19 @@ class Here:
 Work = Callable[[Here, Process, MemoryStore], Awaitable[Any]]
 
 
-def patch(here: Here, process: Process, store: MemoryStore) -> Awaitable[Any]:
-    return here.library(process, store).patch("ann", "tea", MemoryEdit(importance=0.9))
+def of_library(call: str, *arguments: Any, **options: Any) -> Work:
+    return lambda here, process, store: getattr(here.library(process, store), call)(*arguments, **options)
 
 
-def forget_source(here: Here, process: Process, store: MemoryStore) -> Awaitable[Any]:
-    return here.library(process, store).forget_source("ann", "turn-1")
+patch = of_library("patch", "ann", "tea", MemoryEdit(importance=0.9))
+forget_source = of_library("forget_source", "ann", "turn-1")
+add = of_library("add", Scope("ann"), [NewMemory("I like coffee")])
 
 
 def look_after(here: Here, process: Process, store: MemoryStore) -> Awaitable[Any]:
     telemetry = Telemetry(here.deployment.clock, Metrics(CollectorRegistry()))
     bank = memory_bank(store, process.ledger, EMBEDDER)
     return Upkeep(memories=bank, stores=process.stores, telemetry=telemetry, rules=RetentionRules()).run("ann")
-
-
-def add(here: Here, process: Process, store: MemoryStore) -> Awaitable[Any]:
-    return here.library(process, store).add(Scope("ann"), [NewMemory("I like coffee")])
 
 
 @pytest.mark.parametrize(

@@ -59,8 +59,7 @@ async def test_the_store_is_not_copied_again_and_again_for_a_turn_log_that_is_to
         with nullcontext() if rewritings else pytest.raises(Unavailable, match="memproxy compact"):
             await rewriter.run_once()
         assert len(store.rewritings) == rewritings
-        found = await erasures.get(USER, "e1")
-        assert (found.rewritten_at is not None) == bool(rewritings)
+        assert ((await erasures.get(USER, "e1")).rewritten_at is not None) == bool(rewritings)
 
 
 class Waiting:
