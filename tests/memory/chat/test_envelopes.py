@@ -105,14 +105,12 @@ def test_the_user_s_own_words_are_taken_out_of_the_client_s(text: str, shape: ob
 def test_what_a_client_does_of_itself_is_not_recorded_and_searches_nothing(text: str) -> None:
     read = asked(user(text))
     assert (read.said, read.sent, read.conversation.is_of_client) == ((), None, True)
-    decision = decide_early(read.conversation)
-    assert not decision.search
+    assert not decide_early(read.conversation).search
 
 
 def test_a_choice_of_tools_is_not_recorded() -> None:
     task = "Your task is to choose and return the correct tool(s) from the list of available tools based on the query."
-    system = {"role": "system", "content": f"Available Tools: []\n\n{task}"}
-    assert said(system, user("Query: I moved to Leeds.")) == []
+    assert said({"role": "system", "content": f"Available Tools: []\n\n{task}"}, user("Query: I moved to Leeds.")) == []
     assert said(user(task), user("I moved to Leeds.")) == [task, "I moved to Leeds."], "which a user may well say"
 
 

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from api_shapes import ASKED_RESPONSES, read_response
 from api_shapes import read_completion as chat
-from api_shapes import read_response
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -108,23 +108,11 @@ def histories(draw: st.DrawFn) -> list[dict[str, Any]]:
     return [*messages, USER]
 
 
-def as_items(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    said = []
-    for message in messages:
-        if "tool_calls" in message:
-            said.append(item_call(message["tool_calls"][0]["id"]))
-        elif message["role"] == "tool":
-            said.append(item_result(message["tool_call_id"]))
-        else:
-            said.append(message)
-    return said
-
-
 @given(histories(), st.sampled_from([COMPLETIONS, RESPONSES]), st.sampled_from([None, 2]))
 def test_whatever_is_cut_pairs_stay_whole_and_what_is_kept_stays(
     messages: list[dict[str, Any]], shape: ApiShape, indent: int | None
 ) -> None:
-    name, sent = ("messages", messages) if shape is COMPLETIONS else ("input", as_items(messages))
+    name, sent = ("messages", messages) if shape is COMPLETIONS else ("input", ASKED_RESPONSES.body(messages)["input"])
     request = read_chat_request(json.dumps({"model": "m", name: sent}, indent=indent).encode(), shape)
     for cut in clean_cuts(request):
         body = compacted(request, cut)

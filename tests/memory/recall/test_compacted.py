@@ -118,14 +118,12 @@ async def test_secrets_are_redacted_before_a_state_is_stored_and_leave_no_line(c
 async def test_what_is_not_compacted(compacting: CompactingRig, config: dict[str, object], *, is_shadow: bool) -> None:
     await compacting.ask(request(NEXT[0]))
     compacting.rig.recall._settings = replace(SETTINGS, is_shadow=is_shadow)
-    found = await compacting.ask(request(*NEXT, **config))
-    assert (found.compacted, compacting.prepared) == (None, [])
+    assert ((await compacting.ask(request(*NEXT, **config))).compacted, compacting.prepared) == (None, [])
 
 
 async def test_a_conversation_that_the_server_stores_has_nothing_to_compact(compacting: CompactingRig) -> None:
     resent = read_response([KAYAK], previous_response_id="resp_1", memory_config={"compact": True})
-    found = await compacting.ask(resent)
-    assert (found.compacted, compacting.prepared) == (None, [])
+    assert ((await compacting.ask(resent)).compacted, compacting.prepared) == (None, [])
 
 
 async def test_a_result_for_a_call_before_the_cut_and_a_model_without_system_messages_bring_the_full_history_back(
@@ -155,8 +153,7 @@ async def test_what_cannot_be_read_or_kept_costs_no_chat(
 
 async def test_a_compacted_history_leaves_its_tokens_to_the_notes(compacting: CompactingRig) -> None:
     compacting.rig.recall._review._windows.learn("m", 3_500)
-    full = await compacting.ask(request(NEXT[0]))
-    assert full.notes == (), "the full history fills the window"
+    assert (await compacting.ask(request(NEXT[0]))).notes == (), "the full history fills the window"
     assert (await compacting.ask(request(*NEXT))).notes != ()
 
 
@@ -164,8 +161,7 @@ async def test_a_dropped_state_is_not_made_again_by_a_request_that_found_it_befo
     """The request looks, the user forgets, and only then is the next state prepared, of the one that was found."""
     whole = FIRST.messages()
     await compacting.ask(request(history=whole[:102]))
-    under_way = await compacting.ask(request(history=whole[:142]), prepares=False)
-    assert under_way.compacted is not None
+    assert (await compacting.ask(request(history=whole[:142]), prepares=False)).compacted is not None
     compacting.now = NOW + 1
     await compacting.states.drop("u", now=compacting.now)
     compacting.now = NOW + 2

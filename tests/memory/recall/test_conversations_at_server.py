@@ -42,8 +42,7 @@ async def begun(rig: Rig, **fields: Any) -> RecallOutcome:
 
 
 async def test_what_a_note_in_the_server_s_part_says_is_not_said_again(rig: Rig) -> None:
-    first = await begun(rig)
-    assert [(note.before, KAYAK in note.text) for note in first.notes] == [(0, True)]
+    assert [(note.before, KAYAK in note.text) for note in (await begun(rig)).notes] == [(0, True)]
     later = asked("Where was my kayak stored again?", previous_response_id="resp_1")
     assert (await rig.recall.recall(USER, later)).notes == ()
     await rig.write(Memory("m2", "u", "My kayak paddle is stored in the red shed", NOW, NOW, NOW))
@@ -81,8 +80,7 @@ async def test_they_are_put_back_in_a_crowd_that_leaves_no_place(rig: Rig, monke
 async def test_a_project_s_response_is_unknown_in_another_project(rig: Rig) -> None:
     first = asked(QUESTION)
     keys = (await rig.recall.recall(Scope("u", "p1"), first)).note_keys
-    link = ChainLink("s", "t", keys)
-    await rig.chains.keep("u", (link_name(Scope("u", "p1"), "resp_1"),), link, at=NOW)
+    await rig.chains.keep("u", (link_name(Scope("u", "p1"), "resp_1"),), ChainLink("s", "t", keys), at=NOW)
     later = asked(QUESTION, previous_response_id="resp_1")
     told = {project: len((await rig.recall.recall(Scope("u", project), later)).notes) for project in ("p1", "p2", "")}
     assert told == {"p1": 0, "p2": 1, "": 1}

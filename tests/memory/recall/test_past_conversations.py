@@ -86,8 +86,7 @@ def stored(
     name: str, month: int, day: int, vector: Vector | None = ANY_TOPIC, *, project: str = "", agent: str = ""
 ) -> StoredSummary:
     at = datetime(2026, month, day, 10, tzinfo=UTC).timestamp()
-    summary = SessionSummary("u", name, 1, f"About {name}", "", at, at + 3_600, (), project, agent)
-    return StoredSummary(summary, vector)
+    return StoredSummary(SessionSummary("u", name, 1, f"About {name}", "", at, at + 3_600, (), project, agent), vector)
 
 
 def question(text: str, vector: Vector = ANY_TOPIC, **scope: str) -> PastTalkQuestion:
@@ -128,8 +127,9 @@ def test_a_topic_is_found_by_its_vector_or_by_its_words_and_without_one_the_late
     assert found(words, stored("curry", 6, 2, None), stored("sailing boats", 5, 12, None))[0] == "curry"  # one word
     ski, other = stored("我想学滑雪", 6, 1), stored("我家的厨房要装修", 6, 2)
     assert found(question("我们聊滑雪的时候说了什么？"), other, ski) == ["我想学滑雪"]
-    latest = found(question("我们上次聊了什么？"), other, ski)
-    assert latest == ["我家的厨房要装修", "我想学滑雪"], "alike in script, not in topic"
+    assert found(question("我们上次聊了什么？"), other, ski) == ["我家的厨房要装修", "我想学滑雪"], (
+        "alike in script, not in topic"
+    )
     odd = StoredSummary(NEWEST_FIRST[3].summary, np.ones(8, dtype=np.float32))  # of another length
     assert found(question("What was our chat about?", BOATS), odd) == ["sailing"]
     assert found(question("What did we discuss last time?", NO_TOPIC), *NEWEST_FIRST) == ["taxes", "curry"]

@@ -141,8 +141,7 @@ async def test_ordinary_questions_get_the_same_bytes_with_summaries_and_without(
             assert (with_.status, with_.reason) == (without.status, without.reason)
         assert shown(await asked(rig, BOTH)) != shown(await asked(off, BOTH))
         await told(off)
-        outcome = await asked(off, similarity_threshold=1.0)
-        assert outcome.status is RecallStatus.EMPTY, "until a classifier is loaded"
+        assert (await asked(off, similarity_threshold=1.0)).status is RecallStatus.EMPTY, "until a classifier is loaded"
 
 
 SUGGESTED = "Try the Trattoria Sole, it has a terrace."
@@ -216,8 +215,7 @@ async def test_without_a_topic_the_latest_answers_count_and_never_those_of_the_c
     inside = await asked(hearing, "And so we talk?", Scope("u", session_id="s10.0"), similarity_threshold=1.0)
     assert "10.0" not in shown(inside)
     resent = [{"role": "assistant", "content": "Answer of 10.0"}, {"role": "user", "content": "Did we talk?"}]
-    outcome = await hearing.recall.recall(USER, request_with(resent, similarity_threshold=1.0))
-    assert "10.0" not in shown(outcome)
+    assert "10.0" not in shown(await hearing.recall.recall(USER, request_with(resent, similarity_threshold=1.0)))
 
 
 async def test_of_a_time_in_which_nothing_was_said_one_line_says_so(hearing: Rig) -> None:

@@ -58,8 +58,7 @@ async def told(rig: Rig, *memories: Memory) -> None:
     """These memories, and profiles of all."""
     await rig.write(*memories)
     bank = memory_bank(rig.store, rig.ledger, rig.embedder)
-    builder = ProfileBuilder(memories=bank, profiles=rig.profiles, clock=lambda: NOW, tokens=TOKENS)
-    assert await builder.build("u")
+    assert await ProfileBuilder(memories=bank, profiles=rig.profiles, clock=lambda: NOW, tokens=TOKENS).build("u")
 
 
 async def asked(rig: Rig, request: ChatRequest) -> RecallOutcome:
@@ -110,8 +109,7 @@ async def test_a_conversation_keeps_the_version_that_it_began_with(rig: Rig) -> 
 async def test_in_a_chain_it_is_in_the_server_s_part_and_not_sent_again(rig: Rig) -> None:
     request, later = read_response(QUESTION), "Where is my kayak stored again?"
     await asked(rig, request)
-    keys = tuple(note_keys(USER, request).values())
-    await rig.chains.keep("u", ("resp_1",), ChainLink("s", "t", keys), at=NOW)
+    await rig.chains.keep("u", ("resp_1",), ChainLink("s", "t", tuple(note_keys(USER, request).values())), at=NOW)
     assert (await asked(rig, read_response(later, previous_response_id="resp_1"))).notes == ()
     system = {"memory_config": {"placement": "system"}}
     merged = await asked(rig, read_response(later, previous_response_id="resp_1", **system))
@@ -137,21 +135,18 @@ async def test_a_forgotten_memory_leaves_a_conversation_s_profile_and_the_next_q
     assert "Leeds" in prompt(first, await asked(rig, first))
     bank = memory_bank(rig.store, rig.ledger, rig.embedder)
     stores = request_stores(rig.notes, rig.receipts, rig.usage_counts, rig.profiles)
-    erasure = Erasure(memories=bank, turn_log=rig.turn_log, stores=stores, clock=lambda: NOW - 1)
-    await erasure.memory("u", "m3")
+    await Erasure(memories=bank, turn_log=rig.turn_log, stores=stores, clock=lambda: NOW - 1).memory("u", "m3")
     later = request_to(user(QUESTION), SAID, user("Where is my kayak stored in winter?"))
     sent = prompt(later, await asked(rig, later))
     assert "Leeds" not in sent
     assert sent.count("I am vegan") == 1
 
 
-@pytest.mark.parametrize("config", [{"profile": False}, {"memory_types": ["semantic"]}])
-async def test_a_request_without_or_for_some_types_of_memories_gets_none(rig: Rig, config: dict[str, Any]) -> None:
-    (alone,) = (await asked(rig, request_to(user(QUESTION), **config))).notes
-    assert alone.text.startswith("<memory>")
-
-
-async def test_a_request_can_do_without_in_a_conversation_that_has_one_and_a_user_can_switch_it_off(rig: Rig) -> None:
+async def test_a_request_can_do_without_or_ask_for_some_types_and_a_user_can_switch_it_off(rig: Rig) -> None:
+    config: dict[str, Any]
+    for config in ({"profile": False}, {"memory_types": ["semantic"]}):
+        (alone,) = (await asked(rig, request_to(user(QUESTION), **config))).notes
+        assert alone.text.startswith("<memory>")
     opening = user("Please, where is my kayak stored?")
     await asked(rig, request_to(opening))
     (stripped,) = (await asked(rig, request_to(opening, SAID, user("Thanks!"), profile=False))).notes
@@ -194,18 +189,7 @@ async def test_a_project_s_lines_go_along_in_that_project_alone(rig: Rig) -> Non
     for project_id, expected in (("atlas", True), ("", False), ("zeus", False)):
         outcome = await rig.recall.recall(Scope("u", project_id), request_to(user(QUESTION)))
         assert any("I use Rust here" in note.text.split("<memory>")[0] for note in outcome.notes) == expected
-    stranger = await rig.recall.recall(Scope("v"), request_to(user(QUESTION)))
-    assert stranger.notes == ()
-
-
-async def test_a_late_question_of_a_conversation_that_began_without_gets_it_where_it_stands(tmp_path: Path) -> None:
-    """The prompt before that question stays as it was."""
-    async with rigged(tmp_path, replace(SETTINGS, profile=ProfileUse.SEARCHED)) as rig:
-        first = await asked(rig, request_to(user(QUESTION)))
-        await told(rig, VEGAN)
-        later = await asked(rig, unknown(user(QUESTION), SAID))
-    assert later.notes[0] == first.notes[0]
-    assert [(note.before, "I am vegan" in note.text) for note in later.notes] == [(0, False), (2, True)]
+    assert (await rig.recall.recall(Scope("v"), request_to(user(QUESTION)))).notes == ()
 
 
 GERMAN = Memory("m5", "u", "Answer in German", NOW, NOW, NOW, memory_type="procedural", attribute="answer_language")
@@ -239,8 +223,7 @@ async def test_wishes_that_change_go_along_again_and_the_prefix_stays(rig: Rig) 
     later = await asked(rig, request_to(user("Hi!"), SAID, user("Thanks!")))
     assert later.notes[0] == first.notes[0]
     assert "- No emojis\n- [2025-06-15] Answer in German" in later.notes[1].text
-    again = await asked(rig, request_to(user("Hi!"), SAID, user("Thanks!"), SAID, user("Bye!")))
-    assert again.notes == later.notes
+    assert (await asked(rig, request_to(user("Hi!"), SAID, user("Thanks!"), SAID, user("Bye!")))).notes == later.notes
 
 
 async def test_no_wishes_for_a_request_without_profile_nor_for_others(rig: Rig) -> None:

@@ -109,8 +109,7 @@ async def test_a_chat_whose_note_was_overtaken_is_corrected_and_its_prefix_stays
     assert (second.status, second.reason, second.notes[0]) == (RecallStatus.USED, "found", first.notes[0])
     assert (moved in second.notes[1].text, KAYAK in second.notes[1].text) == (True, False)
     later += [SECOND[1], {"role": "user", "content": "Did my violin teacher call?"}]
-    third = await rig.recall.recall(Scope("u"), request_with(later))
-    assert third.notes == second.notes
+    assert (await rig.recall.recall(Scope("u"), request_with(later))).notes == second.notes
 
 
 async def nothing(*_: object, **__: object) -> None:
@@ -239,9 +238,13 @@ async def test_as_many_are_let_in_as_end_within_their_share_of_the_deadline() ->
     assert await room(await learnt(each=EACH / 100, at_once_max=16)) == 16
 
 
-async def test_what_cannot_end_in_time_any_more_is_not_begun() -> None:
-    admission = await learnt(each=EACH)
+async def test_what_cannot_end_in_time_any_more_is_not_begun_and_nobody_waits_longer_than_leaves_time_for_it() -> None:
+    admission = await learnt(each=EACH, at_once_max=1)
     assert not any([await is_let_in(admission, left) for left in (LEFT_MIN * DEADLINE - 0.001, 0.0, -1.0)])
+    async with admission.slot(DEADLINE):
+        assert not await is_let_in(admission, LEFT_MIN * DEADLINE + 0.02)
+    assert admission.in_flight == 0
+    await searched(admission, EACH)  # the place of the one that gave up waiting is not lost
 
 
 async def test_however_slow_it_looks_some_are_let_in_so_that_it_learns_when_it_is_over() -> None:
@@ -281,14 +284,6 @@ async def test_who_finds_no_place_waits_for_one_and_the_first_to_come_is_the_fir
             group.create_task(search(name))
     assert order == [("a", True), ("b", True), ("c", True)]
     assert admission.in_flight == 0
-
-
-async def test_nobody_waits_longer_than_leaves_time_for_the_search() -> None:
-    admission = await learnt(each=EACH, at_once_max=1)
-    async with admission.slot(DEADLINE):
-        assert not await is_let_in(admission, LEFT_MIN * DEADLINE + 0.02)
-    assert admission.in_flight == 0
-    await searched(admission, EACH)  # the place of the one that gave up waiting is not lost
 
 
 async def test_a_place_that_is_given_to_somebody_who_has_just_left_goes_to_the_next() -> None:

@@ -52,10 +52,12 @@ def test_no_text_is_estimated_above_its_bytes(text: str) -> None:
     assert 0 <= estimated_tokens(text) <= len(text.encode(errors="replace")) + 1e-3
 
 
-def test_an_escaped_text_costs_what_its_characters_cost() -> None:
+def test_a_text_costs_what_its_characters_cost_escaped_or_not_in_any_api() -> None:
     message = {"role": "user", "content": "你好，我们决定三月十四日开会。" * 20}
     plain = read_chat_request(json.dumps({"model": "m", "messages": [message]}, ensure_ascii=False).encode())
     assert estimated_prompt(read_completion(message)) == estimated_prompt(plain)
+    other = read_response([message], max_output_tokens=700)
+    assert (answer_limit(other), estimated_prompt(other)) == (700, pytest.approx(estimated_prompt(plain)))
 
 
 def test_tools_tool_traffic_and_images_are_part_of_the_prompt() -> None:
@@ -79,12 +81,6 @@ def test_tools_tool_traffic_and_images_are_part_of_the_prompt() -> None:
 )  # fmt: skip
 def test_the_answer_takes_what_the_request_reserves_for_it(more: dict[str, object], limit: int | None) -> None:
     assert answer_limit(read_completion(ASKED, **more)) == limit
-
-
-def test_the_responses_api_is_measured_alike() -> None:
-    request = read_response([ASKED], max_output_tokens=700)
-    assert answer_limit(request) == 700
-    assert estimated_prompt(request) == pytest.approx(estimated_prompt(read_completion(ASKED)))
 
 
 @given(length=st.integers(1, 60_000), window=st.integers(1, 40_000), limit=st.none() | st.integers(1, 50_000))
@@ -116,8 +112,7 @@ async def test_a_note_goes_along_only_where_the_window_has_room(tmp_path: Path) 
     async with rigged(tmp_path, SETTINGS) as rig:
         for room, expected in ((2_000, RecallStatus.USED), (30, RecallStatus.EMPTY)):
             rig.recall._review._windows.learn("m", used + 500 + room)
-            outcome = await rig.recall.recall(Scope("u"), request_with([*history, ASKED]))
-            assert outcome.status is expected, room
+            assert (await rig.recall.recall(Scope("u"), request_with([*history, ASKED]))).status is expected, room
         found = await rig.recall.recall(Scope("u"), request_with([*history, ASKED, {**ASKED, "content": "Go on."}]))
         assert found.notes == (), "a past note goes before the request would fail"
 

@@ -63,8 +63,7 @@ async def rows_of(parts: Parts, user_id: str) -> list[str]:
 
 
 async def seen_in_apollo(parts: Parts) -> list[str]:
-    page = await parts.library.projects.memories.page("olga", "apollo", limit=10)
-    return [memory.content for memory in page.items]
+    return [memory.content for memory in (await parts.library.projects.memories.page("olga", "apollo", limit=10)).items]
 
 
 async def test_memories_of_an_erased_user_are_refused(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,8 +143,7 @@ async def broken_off(parts: Parts, items: list[NewMemory], monkeypatch: pytest.M
         patch.setattr(parts.library._repeatable._keys, "answered", down)
         with pytest.raises(Unavailable):
             await parts.library.add(Scope("ed"), items, idempotency_key="k")
-    page = await parts.library.projects.memories.page("olga", "apollo", limit=10)
-    return page.items[0].id
+    return (await parts.library.projects.memories.page("olga", "apollo", limit=10)).items[0].id
 
 
 async def test_a_repeated_call_brings_back_nothing_that_was_forgotten(

@@ -6,8 +6,8 @@ the summarizer are the real ones, and any number of turns is learnt in one windo
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -183,31 +183,20 @@ WEIGHTS = {
 }
 
 
-@asynccontextmanager
-async def living(folder: Path, seed: int) -> AsyncIterator[Life]:
-    bench = Bench(sqlite_deployment(folder))
-    async with bench.deployment.start() as process:
-        telemetry = Telemetry(bench.deployment.clock, bench.metrics)
-        parts = SummarizerParts(
-            summaries=process.summaries,
-            reader=PlainReader(),
-            embedder=bench.embedder,
-            tokens=counted_tokens(),
-            sentences=own_sentences,
-            opt_outs=process.opt_outs,
-            turns_min=1,
-        )
-        yield Life(bench, process, Random(seed), bench.erasure(process), Summarizer(parts, telemetry))
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_no_forgotten_or_withheld_word_comes_back(tmp_path: Path, seed: int) -> None:
-    async with living(tmp_path, seed) as life:
-        steps = []
+    bench, steps = Bench(sqlite_deployment(tmp_path)), list[str]()
+    async with bench.deployment.start() as process:
+        parts = SummarizerParts(
+            *(process.summaries, PlainReader(), bench.embedder, counted_tokens(), own_sentences, process.opt_outs),
+            turns_min=1,
+        )
+        summarizer = Summarizer(parts, Telemetry(bench.deployment.clock, bench.metrics))
+        life = Life(bench, process, Random(seed), bench.erasure(process), summarizer)
         for step in life.random.choices(list(WEIGHTS), list(WEIGHTS.values()), k=STEPS):
             steps.append(step.__name__)
             await step(life)
-            life.bench.deployment.clock.now += 1
+            bench.deployment.clock.now += 1
             if step in (Life.learn, Life.end, Life.forget_a_memory, Life.forget_a_turn):
                 assert await life.said_again() == [], steps
         await life.replay()

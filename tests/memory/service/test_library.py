@@ -37,8 +37,7 @@ async def test_what_is_added_is_stored_as_given_one_id_per_item_in_its_project_a
     assert len(set(ids)) == 3
     assert [(await parts.library.get("ann", i)).content for i in ids] == [item.content for item in items]
     assert [(await parts.library.get("ann", i)).project_id for i in ids] == ["red", "red", "blue"]
-    found = await parts.library.search(Scope("ann", "blue"), query="which car is blue")
-    assert found[0].memory.id == ids[2]
+    assert (await parts.library.search(Scope("ann", "blue"), query="which car is blue"))[0].memory.id == ids[2]
 
 
 NESTED = reduce(lambda inner, _: {"deeper": inner}, range(5_000), dict[str, Any]())
@@ -185,8 +184,7 @@ async def test_deleting_a_user_takes_every_batch_and_one_who_cannot_be_nothing(p
     for user_id in ("", " ann", "a\nb"):
         with pytest.raises(BadInput):
             await parts.library.erase(user_id)
-    deleted = await parts.library.erase("ann")
-    assert deleted.request.deleted["memories"] == 3 * (DELETE_BATCH * 2 // 3)
+    assert (await parts.library.erase("ann")).request.deleted["memories"] == 3 * (DELETE_BATCH * 2 // 3)
     assert await everything(parts) == []
 
 
@@ -246,15 +244,17 @@ async def test_flush_waits_for_a_turn_that_comes_to_the_log_only_when_it_takes_w
         parts.now += 1
 
     async def blocked(user_id: str, *, session_id: str = "") -> None:
-        if not takes_writes.is_set():
-            await asyncio.sleep(0.02)  # longer than the pause for replies
-        takes_writes.set()
+        if takes_writes.is_set():
+            await arriving  # it takes less than the pause for replies
+        else:
+            await asyncio.sleep(0.02)  # longer than that pause
+            takes_writes.set()
         await make_due_now(user_id, session_id=session_id)
 
     monkeypatch.setattr(parts.turn_log, "make_due_now", blocked)
     polls = at_each_poll(parts, monkeypatch)
     async with asyncio.TaskGroup() as group:
-        group.create_task(arrives())
+        arriving = group.create_task(arrives())
         await parts.library.flush("ann")
     assert polls[0].pending == 1
 

@@ -150,8 +150,7 @@ def away(memory_id: str, why: RetentionReason = RetentionReason.QUOTA, **details
 
 
 async def ids(parts: Parts, status: MemoryStatus | None) -> set[str]:
-    page = await parts.library.page(Scope("ann"), status=status)
-    return {one.id for one in page.items}
+    return {one.id for one in (await parts.library.page(Scope("ann"), status=status)).items}
 
 
 async def test_what_is_put_away_is_listed_counted_and_brought_back(parts: Parts) -> None:

@@ -219,8 +219,7 @@ async def test_it_is_built_from_memories_of_this_revision_that_the_process_holds
 
     await parts.library.add(Scope("ann"), [TEA])
     bank = MemoryBank(Unreadable(), parts.ledger, parts.embedder, Held())
-    builder = ProfileBuilder(memories=bank, profiles=parts.profiles, clock=lambda: NOW, tokens=TOKENS)
-    assert await builder.build("ann")
+    assert await ProfileBuilder(memories=bank, profiles=parts.profiles, clock=lambda: NOW, tokens=TOKENS).build("ann")
     assert asked == [("ann", (await parts.ledger.revision("ann")).number)]
     found = await parts.profiles.get("ann", [""])
     assert [line.text.partition("] ")[2] for line in found[""].lines] == ["I prefer green tea"]

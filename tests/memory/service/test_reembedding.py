@@ -116,8 +116,7 @@ async def test_an_embedder_that_stays_away_ends_the_run_and_the_next_goes_on(mon
         await run_of(store, embedder).run(advance=cut, check_alone=watch.check_alone)
     assert (await InMemoryReembedding(store, NEW).status()).origin == OLD
     embedder.is_down = False
-    outcome = await watch.run(run_of(store, embedder))
-    assert outcome.copied == COUNT - COUNT // 2
+    assert (await watch.run(run_of(store, embedder))).copied == COUNT - COUNT // 2
     assert watch.seen[0] == (COUNT // 2, COUNT)
 
 

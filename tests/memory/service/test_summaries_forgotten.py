@@ -33,8 +33,7 @@ async def talk(parts: Parts, user: str) -> None:
     for name in ("t1", "t2"):
         said, turn_id = f"My boat is {name}.", f"{user}-{name}"
         scope = Scope(user, "atlas", "s1")
-        turn = Turn(turn_id, scope, NOW, (Message("user", said),), TurnStatus.CLOSED, answer="So")
-        await parts.turn_log.append(turn)
+        await parts.turn_log.append(Turn(turn_id, scope, NOW, (Message("user", said),), TurnStatus.CLOSED, answer="So"))
         evidence = (Evidence(said, turn_id),)
         await parts.put(Memory(f"m-{turn_id}", user, said, NOW, NOW, NOW, project_id="atlas", evidence=evidence))
     lease = await parts.lease()
@@ -107,8 +106,7 @@ async def test_erasing_a_user_leaves_no_row_of_theirs(parts: Parts, tmp_path: Pa
     await parts.library.erase("ann")
     with closing(sqlite3.connect(tmp_path / "turns.sqlite")) as connection:
         for table in ("session_summaries", "summaries_due", "turns_in_no_summary", "summaries_withdrawn"):
-            statement = f"SELECT user_id FROM {table}"
-            assert set(connection.execute(statement)) <= {("bob",)}, table
+            assert set(connection.execute(f"SELECT user_id FROM {table}")) <= {("bob",)}, table
 
 
 async def test_flushing_a_session_ends_it(parts: Parts) -> None:

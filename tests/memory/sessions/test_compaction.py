@@ -153,8 +153,7 @@ def test_what_the_user_says_yes_to_is_kept_with_the_question() -> None:
     question = "Shall we take the hall in Kiel?"
     agreed = Claim(Act.STATE, f"{question} Yes", Evidence(question, "t", Role.ASSISTANT), Scope("u"), 0.0)
     talk = (("user", "Plan it."), ("assistant", question), ("user", "Yes"), ("assistant", "Done."))
-    found = said(*talk, claims=(agreed,))
-    assert [item.text for item in found.items if item.is_needed] == [f"{question} Yes"]
+    assert [item.text for item in said(*talk, claims=(agreed,)).items if item.is_needed] == [f"{question} Yes"]
 
 
 def test_errands_leave_nothing_and_their_text_only_what_the_reader_claims() -> None:
@@ -176,8 +175,7 @@ def test_the_reader_alone_does_not_take_a_decision_for_a_planted_instruction_or_
     for act, confidence in ((Act.INSTRUCT, 0.95), (Act.WITHHOLD, 0.77)):
         doubted = (claim(text, act=act, confidence=confidence),)
         assert said(("user", text), claims=doubted).items == ()
-        found = said(("user", text), claims=doubted, kinds={text: SentenceKind.DECISION})
-        assert texts(found, DECISION) == [text]
+        assert texts(said(("user", text), claims=doubted, kinds={text: SentenceKind.DECISION}), DECISION) == [text]
     sure = (claim(text, act=Act.WITHHOLD, confidence=0.95),)
     assert said(("user", text), claims=sure, kinds={text: SentenceKind.DECISION}).items == ()
 

@@ -81,12 +81,8 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     deployment = sqlite_deployment(tmp_path)
     async with deployment.start() as process:
         parts = SummarizerParts(
-            summaries=process.summaries,
-            reader=BreakingReader(ValueError("a test")),
-            embedder=HashingEmbedder(),
-            tokens=counted_tokens(),
-            sentences=own_sentences,
-            opt_outs=process.opt_outs,
+            *(process.summaries, BreakingReader(ValueError("a test")), HashingEmbedder()),
+            *(counted_tokens(), own_sentences, process.opt_outs),
         )
         yield Rig(process, deployment, Metrics(CollectorRegistry()), parts)
 

@@ -46,8 +46,7 @@ SENTENCE = "I'm Ada, I live in Rome and work as a baker."
 
 
 def fact(clause: str, content: str = "", **fields: Any) -> Memory:
-    quoted = Evidence(SENTENCE, "t1", clause=clause)
-    return replace(said(content or clause, **fields), id=clause, evidence=(quoted,))
+    return replace(said(content or clause, **fields), id=clause, evidence=(Evidence(SENTENCE, "t1", clause=clause),))
 
 
 ADA, HOME, WORK = fact("I'm Ada"), fact("I live in Rome"), fact("work as a baker", "I'm Ada … work as a baker")
@@ -58,8 +57,7 @@ def lines_of(*memories: Memory) -> list[str]:
 
 
 def test_a_sentence_is_shown_once_where_all_its_facts_stand() -> None:
-    cat = said("I have a cat.")
-    assert lines_of(HOME, cat, ADA, WORK) == [SENTENCE, "I have a cat."]
+    assert lines_of(HOME, said("I have a cat."), ADA, WORK) == [SENTENCE, "I have a cat."]
     assert lines_of(HOME, ADA) == ["I live in Rome", "I'm Ada"]
     assert lines_of(WORK) == ["I'm Ada … work as a baker"]
     dated = replace(WORK, content="I'm Ada … work as a baker (2025)")
@@ -160,8 +158,7 @@ def planned(carried: CarriedNotes, *memories: Memory, budget: int = 800) -> Any:
     ],
 )  # fmt: skip
 def test_any_other_history_has_other_keys(other: list[dict[str, Any]]) -> None:
-    key = keys_of(SYSTEM, U1, A1, U2)[3]
-    assert key not in keys_of(*other).values()
+    assert keys_of(SYSTEM, U1, A1, U2)[3] not in keys_of(*other).values()
 
 
 def test_a_key_is_of_the_scope_and_of_nothing_around_the_messages() -> None:
@@ -286,8 +283,7 @@ def test_the_first_note_may_take_all_and_a_later_one_half_of_what_is_left() -> N
     assert 0 < frame < 100
     later = carried_by([U1, A1, U2], {0: past("a", tokens=800)})
     assert later.room(budget=800, tokens=count) == (ALL_NOTES_TOKENS_MAX - 800) // 2 - frame
-    full = carried_by([U1, A1, U2], {0: past("a", tokens=ALL_NOTES_TOKENS_MAX)})
-    assert full.room(budget=800, tokens=count) == 0
+    assert carried_by([U1, A1, U2], {0: past("a", tokens=ALL_NOTES_TOKENS_MAX)}).room(budget=800, tokens=count) == 0
 
 
 @pytest.mark.parametrize(("budget", "window"), [(20, ALL_NOTES_TOKENS_MAX), (800, 30), (800, 0)])

@@ -54,8 +54,7 @@ async def test_what_another_process_wrote_is_seen_by_the_next_request(tmp_path: 
 
 async def test_what_is_put_away_is_in_no_set_and_takes_no_room_in_it(tmp_path: Path, store: MemoryStore) -> None:
     async with world(tmp_path, store) as here:
-        away = replace(memory("away"), status=MemoryStatus.ARCHIVED)
-        await here.write(memory("a"), memory("b"), away)
+        await here.write(memory("a"), memory("b"), replace(memory("away"), status=MemoryStatus.ARCHIVED))
         assert sorted(await here.seen() or ()) == ["a", "b"]
         await here.write(replace(memory("b"), status=MemoryStatus.ARCHIVED))
         assert sorted(await here.seen(waits=False) or ()) == ["a"]
