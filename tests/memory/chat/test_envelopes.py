@@ -164,7 +164,5 @@ MAIL = user("I am Eve.", name="eve@example.com")
         ([NOBODY, MAIL, BOB], []),
     ],
 )
-def test_of_a_group_the_user_s_own_words_count_and_of_one_name_all(
-    messages: list[dict[str, object]], own: list[dict[str, object]]
-) -> None:
+def test_of_a_group_the_user_s_own_words_count_and_of_one_name_all(messages: Any, own: Any) -> None:
     assert said(*messages) == [one["content"] for one in own]

@@ -124,9 +124,7 @@ def test_a_note_stands_at_the_head_of_the_user_s_own_text(content: Any, with_not
         ({"system": [text("Be kind.") | CACHED]}, [text("Be kind.") | CACHED, text(f"\n\n{TEXT}")], False),
     ],
 )
-def test_placement_system_is_the_end_of_the_system_prompt(
-    system: dict[str, Any], with_note: Any, is_made: bool
-) -> None:
+def test_placement_system_is_the_end_of_the_system_prompt(system: Any, with_note: Any, is_made: bool) -> None:
     body, note = {**system, "messages": [user("Hi")]}, Note(TEXT)
     assert edited(body, note) == {"system": with_note, "messages": [user("Hi")]}
     assert MESSAGES.refusable(asked(body), [note]) == (Placement.SYSTEM if is_made else None)

@@ -135,9 +135,7 @@ def test_notes_go_to_their_own_messages_past_items_that_are_none() -> None:
         ({"input": [item("system", [S])]}, {"input": [item("system", [S, text_part("N")])]}, None),
     ],
 )
-def test_with_placement_system_notes_go_to_the_end_of_the_instructions(
-    body: dict[str, Any], left: dict[str, Any], placement: Placement | None
-) -> None:
+def test_with_placement_system_notes_go_to_the_end_of_the_instructions(body: Any, left: Any, placement: Any) -> None:
     assert edited(body, Note("N")) == left
     assert RESPONSES.refusable(asked(body), [Note("N")]) == placement
     assert RESPONSES.refusable(asked(body), [NOTE]) is None, "no template can refuse it inside a user's message"

@@ -126,9 +126,7 @@ async def test_a_conversation_that_the_server_stores_has_nothing_to_compact(comp
     assert ((await compacting.ask(resent)).compacted, compacting.prepared) == (None, [])
 
 
-async def test_a_result_for_a_call_before_the_cut_and_a_model_without_system_messages_bring_the_full_history_back(
-    compacting: CompactingRig,
-) -> None:
+async def test_a_stray_result_or_a_model_without_system_messages_brings_all_back(compacting: CompactingRig) -> None:
     await compacting.ask(request(NEXT[0]))
     stray = {"role": "tool", "tool_call_id": "of-long-ago", "content": "42"}
     assert (await compacting.ask(request(*NEXT[:2], stray, KAYAK))).compacted is None
@@ -137,9 +135,7 @@ async def test_a_result_for_a_call_before_the_cut_and_a_model_without_system_mes
     assert (await compacting.ask(request(*NEXT))).compacted is None
 
 
-async def test_what_cannot_be_read_or_kept_costs_no_chat(
-    compacting: CompactingRig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_outage_of_states_costs_no_chat(compacting: CompactingRig, monkeypatch: pytest.MonkeyPatch) -> None:
     for times, (part, call) in enumerate(((compacting.reader, "read"), (compacting.states, "keep")), 1):
         with monkeypatch.context() as broken:
             broken.setattr(part, call, down)
@@ -177,9 +173,7 @@ async def test_a_dropped_state_is_not_made_again_by_a_request_that_found_it_befo
     assert (await compacting.ask(request(history=whole[:144]), prepares=False)).compacted is None
 
 
-async def test_a_heavy_history_with_tool_results_is_parsed_beside_the_event_loop(
-    compacting: CompactingRig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_heavy_history_is_cut_in_a_thread(compacting: CompactingRig, monkeypatch: pytest.MonkeyPatch) -> None:
     places: dict[str, int] = {}
 
     def recorded(asked: ChatRequest) -> frozenset[int]:

@@ -241,9 +241,7 @@ async def test_answers_leave_half_of_the_note_to_memories(hearing: Rig) -> None:
     assert sum(note.tokens for note in (await hearing.receipt(outcome)).notes) <= 400
 
 
-async def test_without_the_log_or_the_store_the_note_is_as_it_would_be(
-    hearing: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_without_log_or_store_the_note_is_as_it_would_be(hearing: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     await told(hearing)
     await answered(hearing)
     for part, call in ((hearing.summaries, "of_user"), (hearing.store, "search")):

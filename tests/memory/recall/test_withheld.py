@@ -156,9 +156,7 @@ async def test_in_shadow_mode_recall_runs_fully_and_adds_nothing_nor_puts_back_w
     assert (await rig.recall.recall(Scope("u"), request_of("Hello!"))).status is RecallStatus.SKIPPED
 
 
-async def test_a_held_out_question_gets_no_note_and_one_of_the_other_arm_does_which_receipts_say(
-    tmp_path: Path,
-) -> None:
+async def test_a_held_out_question_gets_no_note_and_one_of_the_other_arm_does_as_receipts_say(tmp_path: Path) -> None:
     async with rigged(tmp_path, NONE_HELD_OUT) as rig:
         rig.recall._settings = ALL_HELD_OUT
         outcome = await rig.recall.recall(Scope("u", session_id="s"), request_of(QUESTION))

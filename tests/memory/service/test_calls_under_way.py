@@ -77,9 +77,7 @@ async def test_memories_of_an_erased_user_are_refused(parts: Parts, monkeypatch:
     assert await library.add(Scope("ann"), [NewMemory("ann is back")])
 
 
-async def test_what_an_import_still_brings_of_an_erased_user_is_refused(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_import_of_an_erased_user_is_refused(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     await parts.library.add(Scope("ann"), [NewMemory("ann has a cat")])
     lines = [line async for line in parts.library.transfers.export("ann")]
     disturb(monkeypatch, parts.embedder, "embed", before=lambda: parts.library.erase("bob"))
@@ -109,9 +107,7 @@ async def test_pinned_lines_of_an_erased_user_are_refused(parts: Parts, monkeypa
     assert await parts.library.profiles.own("ann") == []
 
 
-async def test_what_an_erased_user_shares_meanwhile_does_not_stay_in_the_project(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_an_erased_user_shares_meanwhile_is_gone(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     async def share() -> None:
         with pytest.raises(NotFound):
             await parts.library.add(Scope("ed"), shared("ed has a dog"))
@@ -121,9 +117,7 @@ async def test_what_an_erased_user_shares_meanwhile_does_not_stay_in_the_project
     assert await seen_in_apollo(parts) == []
 
 
-async def test_a_project_that_an_erased_user_founds_meanwhile_is_gone(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_an_erased_user_founds_meanwhile_is_gone(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     membership, projects = parts.library.projects.membership, parts.library.projects.membership._projects
     disturb(monkeypatch, projects, "forget_user", after=lambda: membership.create("ed", "zeus"))
     await parts.library.erase("ed")
@@ -146,18 +140,14 @@ async def broken_off(parts: Parts, items: list[NewMemory], monkeypatch: pytest.M
     return (await parts.library.projects.memories.page("olga", "apollo", limit=10)).items[0].id
 
 
-async def test_a_repeated_call_brings_back_nothing_that_was_forgotten(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_repeated_call_brings_back_nothing_forgotten(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     memory_id = await broken_off(parts, shared("ed has a dog"), monkeypatch)
     await parts.library.delete("ed", memory_id)
     assert await parts.library.add(Scope("ed"), shared("ed has a dog"), idempotency_key="k") == [memory_id]
     assert await seen_in_apollo(parts) == []
 
 
-async def test_a_repeated_call_undoes_no_correction_and_shows_nobody_more(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_repeated_call_undoes_no_correction_nor_privacy(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     memory_id = await broken_off(parts, shared("ed has a dog", PUBLIC), monkeypatch)
     await parts.library.patch("ed", memory_id, MemoryEdit(content="ed has a cat"))
     await parts.library.patch("ed", memory_id, MemoryEdit(visibility=MEMBERS))
@@ -166,9 +156,7 @@ async def test_a_repeated_call_undoes_no_correction_and_shows_nobody_more(
     assert (kept.content, kept.visibility) == ("ed has a cat", MEMBERS)
 
 
-async def test_files_are_rewritten_also_if_the_process_dies_at_the_end_of_an_erasure(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_files_are_rewritten_if_an_erasure_dies_at_its_end(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     await parts.library.add(Scope("ann"), [NewMemory("ann has a cat")])
     begun, times = parts.erasures.begun, list[str]()
 
@@ -267,9 +255,7 @@ def look_after(here: Here, process: Process, store: MemoryStore) -> Awaitable[An
         (add, "apply", 1),
     ],
 )
-async def test_what_was_written_while_somebody_was_frozen_stands(
-    tmp_path: Path, work: Work, frozen_in: str, number: int
-) -> None:
+async def test_what_others_wrote_meanwhile_stands(tmp_path: Path, work: Work, frozen_in: str, number: int) -> None:
     here = Here(sqlite_deployment(tmp_path), InMemoryStore(dimension=EMBEDDER.dimension))
     await here.put(TEA, TEA_AGAIN)
     gone = replace(TEA, status=MemoryStatus.SUPERSEDED, superseded_by="coffee", updated_at=START + 9)

@@ -233,9 +233,7 @@ async def test_flush_returns_when_all_that_was_said_is_learnt(parts: Parts, monk
     assert [m.content for m in await everything(parts)] == ["my cat is Tom"]
 
 
-async def test_flush_waits_for_a_turn_that_comes_to_the_log_only_when_it_takes_writes_again(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_flush_waits_for_what_waits_for_the_log_itself(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     make_due_now, takes_writes = parts.turn_log.make_due_now, asyncio.Event()
 
     async def arrives() -> None:  # from a filter, whose write waits for the same log
@@ -259,9 +257,7 @@ async def test_flush_waits_for_a_turn_that_comes_to_the_log_only_when_it_takes_w
     assert polls[0].pending == 1
 
 
-async def test_flush_gives_up_in_the_end_and_soon_on_what_awaits_a_retry(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_flush_gives_up_in_the_end_and_soon_on_retries(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     polls = at_each_poll(parts, monkeypatch)
     await parts.library.append_turn(Scope("ann", session_id="s"), said("my cat is Tom", "nice"))
     parts.now += 1
@@ -274,9 +270,7 @@ async def test_flush_gives_up_in_the_end_and_soon_on_what_awaits_a_retry(
     assert 1 < len(polls) - patience < patience
 
 
-async def test_flush_of_one_session_does_not_wait_for_another_nor_for_other_users(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_flush_of_one_session_waits_for_no_other_nor_user(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     await parts.library.append_turn(Scope("ann", session_id="s"), said("a", "b"))
     await parts.library.append_turn(Scope("bob", session_id="t"), said("a", "b"))
     parts.now += 1

@@ -287,9 +287,7 @@ async def test_what_a_user_takes_back_leaves_their_conversations(parts: Parts, t
     assert await notes_of(parts.notes, "bob", ["k"])
 
 
-async def test_deleting_takes_pinned_lines_too_also_from_conversations_and_learning_builds_it_again(
-    parts: Parts,
-) -> None:
+async def test_deleting_takes_pinned_lines_too_from_conversations_and_learning_builds_it_again(parts: Parts) -> None:
     await parts.library.add(Scope("ann"), [TEA])
     await parts.library.profiles.set_own("ann", pinned=["Answer in German"])
     await parts.notes.keep("ann", "k", PastNote("<profile>…", (), 5), made_at=NOW - 1)
@@ -316,9 +314,7 @@ async def test_erasing_a_user_or_a_project_reaches_their_profiles(parts: Parts) 
     assert set(await parts.profiles.get("bob", ["", "atlas"])) == {"", "atlas"}
 
 
-async def test_what_a_profile_holds_stays_when_many_newer_memories_follow(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_a_profile_holds_stays_when_many_newer_follow(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profiles_of_service, "MEMORIES_MAX", 5)
     monkeypatch.setattr(memory_scan, "BATCH", 5)
     await parts.library.add(Scope("ann"), [TEA])
@@ -328,9 +324,7 @@ async def test_what_a_profile_holds_stays_when_many_newer_memories_follow(
     assert await lines(parts) == ["I prefer green tea"]
 
 
-async def test_the_worker_builds_what_others_changed_rests_between_two_builds_and_waits_outages_out(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_worker_builds_rests_and_sits_outages_out(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     metrics = Metrics(CollectorRegistry())
     background = refresher(parts, metrics)
     assert await background.refresh() == 0
@@ -347,9 +341,7 @@ async def test_the_worker_builds_what_others_changed_rests_between_two_builds_an
     assert metrics.registry.get_sample_value("memproxy_profiles_total", {"outcome": "built"}) == 2
 
 
-async def test_what_was_read_before_somebody_forgot_it_is_not_put(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_was_read_before_it_was_forgotten_is_not_put(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     (memory_id,) = await parts.library.add(Scope("ann"), [TEA])
     disturb(monkeypatch, parts.store, "memories", after=lambda: parts.library.delete("ann", memory_id))
     assert not await refresher(parts)._builder.build("ann")

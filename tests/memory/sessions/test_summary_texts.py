@@ -54,9 +54,7 @@ KAYAK, CURRY, VEGAN = "Where can I rent a kayak near Poole?", "Which curry suits
         ((KAYAK,), KAYAK, "", ("t1",)),  # nothing of what the assistant said
     ],
 )
-def test_title_and_statements_are_the_users_own_words_in_the_order_said(
-    messages: tuple[str, ...], title: str, text: str, turns: tuple[str, ...]
-) -> None:
+def test_title_and_text_are_the_users_own_words_in_order(messages: Any, title: str, text: str, turns: Any) -> None:
     answer = "At Poole Boats, order QX7-4412."
     found = summary_of(*(said(f"t{number}", one, answer=answer) for number, one in enumerate(messages, 1)))
     assert found == SummaryText(title, text, turns)

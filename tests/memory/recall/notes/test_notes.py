@@ -197,9 +197,7 @@ def test_notes_stand_where_they_stood_and_the_newest_place_is_before_the_last_us
         ([SYSTEM], {}, True),
     ],
 )
-def test_a_question_is_settled_once_its_answer_has_begun(
-    messages: list[dict[str, Any]], notes: dict[int, PastNote], is_settled: bool
-) -> None:
+def test_a_question_is_settled_once_its_answer_has_begun(messages: Any, notes: Any, is_settled: bool) -> None:
     assert carried_by(messages, notes).is_settled is is_settled
 
 

@@ -151,9 +151,7 @@ async def test_a_model_is_met_once_and_asked_about_again_if_the_server_could_not
     assert [taught.is_new(model) for model in ("m", "untold", "n")] == [False, True, True]
 
 
-async def test_while_one_asks_about_a_model_nobody_else_does_nor_does_anybody_where_something_is_known(
-    taught: Class,
-) -> None:
+async def test_while_one_asks_about_a_model_nobody_else_does_nor_anyone_where_something_is_known(taught: Class) -> None:
     taught.templates.may_answer = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(taught.probe("m"))

@@ -70,9 +70,7 @@ def chosen(found: Ranked, budget: Budget = AMPLE, *, similarity_threshold: float
         ),
     ],
 )
-def test_evidence_of_every_kind_decides_the_order(
-    remember: Remember, question: str, in_order: list[tuple[str, float, dict[str, object]]]
-) -> None:
+def test_evidence_of_every_kind_decides_the_order(remember: Remember, question: str, in_order: Any) -> None:
     records = [remember(text, vector=leaning(cosine), **fields) for text, cosine, fields in reversed(in_order)]
     found = ranked(records, question)
     assert contents(found) == [text for text, _, _ in in_order]
@@ -181,9 +179,7 @@ def test_nothing_relevant_means_nothing_and_a_named_budget_is_filled_all_the_sam
     assert len(chosen(found, Budget(10_000, is_filled=True)).candidates) == 2
 
 
-def test_the_budget_holds_and_buys_several_short_memories_before_a_long_one_that_is_barely_better(
-    remember: Remember,
-) -> None:
+def test_the_budget_buys_several_short_memories_before_a_long_one_that_is_barely_better(remember: Remember) -> None:
     records = [
         remember("tea " + "and more tea " * 10, vector=leaning(0.7)),
         remember("tea at five", vector=leaning(0.5)),
@@ -308,9 +304,7 @@ def test_what_passes_only_among_its_own_is_irrelevant_beside_something_better() 
         ([("a", 0.9, 5.0 + BAR.margin, True), ("manner", 0.1, -1.0, True)], ("x", 0.8, 5.0, True)),
     ],
 )
-def test_what_is_near_needed_or_passed_anyway_is_relevant_beside_something_better(
-    own: list[tuple[str, float, float, bool]], shared: tuple[str, float, float, bool]
-) -> None:
+def test_what_is_near_needed_or_passed_anyway_is_relevant_beside_something_better(own: Any, shared: Any) -> None:
     assert all(merged(rated(*own), rated(shared), bar=BAR).is_relevant)
 
 

@@ -75,9 +75,7 @@ def test_what_holds_now_is_told_first_whatever_is_asked(
     assert not set(expected) & found.cuts.keys()
 
 
-def test_it_is_found_in_a_crowd_and_by_a_rewritten_question_or_said_to_be_over_the_budget(
-    moved: list[Record], remember: Remember
-) -> None:
+def test_it_is_found_in_a_crowd_by_another_question_or_over_budget(moved: list[Record], remember: Remember) -> None:
     crowd = [remember(f"Stone {n} of the sauna", vector=leaning(0.5, 6)) for n in range(300)]
     found = asked([*moved, *crowd], "the sauna's stones", in_notes=["leeds"])
     assert ids(chosen(found, in_notes=["leeds"], budget=Budget(10_000, memories=3)))[0] == "bath"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,9 +61,7 @@ def ids(found: list[Record] | None) -> list[str] | None:
     limit=st.integers(0, 6),
     most=st.integers(0, 12),
 )
-def test_it_answers_as_the_store_does(
-    found: list[Row], project: str | None, status: MemoryStatus, limit: int, most: int
-) -> None:
+def test_it_answers_as_the_store_does(found: Any, project: Any, status: MemoryStatus, limit: int, most: int) -> None:
     async def compare() -> None:
         records, store = records_of(found), InMemoryStore(dimension=DIMENSION)
         if records:

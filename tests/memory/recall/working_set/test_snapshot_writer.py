@@ -228,9 +228,7 @@ async def test_a_disk_that_cannot_be_written_to_is_told_once_and_chats_go_on(tmp
 
 
 @pytest.mark.parametrize(("more", "forgotten"), [(["d"], ()), ([], ("a", "b", "c"))])
-async def test_who_outgrew_the_limit_or_has_no_memories_has_no_snapshot_any_more(
-    tmp_path: Path, more: list[str], forgotten: tuple[str, ...]
-) -> None:
+async def test_who_outgrew_the_limit_or_has_nothing_has_no_snapshot(tmp_path: Path, more: Any, forgotten: Any) -> None:
     store, kept = Watched(), InMemorySnapshots()
     async with process(tmp_path, store, kept, memories_max=3) as api:
         await api.tell("a", "b", "c")
