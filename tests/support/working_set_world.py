@@ -46,7 +46,7 @@ class Watched:
     Without one, a store in memory.
     """
 
-    def __init__(self, store: MemoryStore | None = None) -> None:
+    def __init__(self, store: MemoryStore | UserLedger | None = None) -> None:
         self.inner = store or InMemoryStore(dimension=DIMENSION)
         self.gated: tuple[str, ...] = ()  # names of calls; none: all of them
         self.calls: list[str] = []
@@ -86,6 +86,7 @@ class World:
     sets: WorkingSets
     store: Any  # a `MemoryStore`
     writers: tuple[UserLedger, UserLedger]
+    ledger: Any = None  # the filter's own, watched
 
     async def write(self, *memories: Memory, forget: tuple[str, ...] = (), writer: int = 0) -> None:
         """As the library and the worker do it."""
@@ -139,8 +140,9 @@ async def world(folder: Path, store: Any = None, *, patience: float = PATIENCE, 
     limits = WorkingSetLimits(patience=patience, search_patience=PATIENCE, **bounds)
     async with AsyncExitStack() as stack:
         own, worker, api = [await stack.enter_async_context(process(folder)) for _ in range(3)]
-        sets = WorkingSets(store=store, ledger=own, dimension=DIMENSION, limits=limits)
-        yield World(await stack.enter_async_context(sets), store, (worker, api))
+        ledger: Any = Watched(own)
+        sets = WorkingSets(store=store, ledger=ledger, dimension=DIMENSION, limits=limits)
+        yield World(await stack.enter_async_context(sets), store, (worker, api), ledger)
 
 
 @asynccontextmanager

@@ -51,7 +51,7 @@ TITLE = (
 )
 TAGS = TITLE.replace("a concise, 3-5 word title with an emoji summarizing", "1-3 broad tags categorizing")
 FOLLOW_UP = TITLE.replace("Generate a", "Suggest 3-5 relevant follow-up questions, a")
-AUTOCOMPLETION = f"### Task:\nYou are an autocompletion system.\n{TITLE}\n<type>General</type>\n<text>I live in</text>"
+COMPLETION = f"### Task:\nYou are an autocompletion system.\n{TITLE}\n<type>General</type>\n<text>I live in</text>"
 SUMMARY = (
     "### Task:\nSummarize the conversation history that will be compacted out of the active chat context.\n\n"
     "### Messages Being Compacted:\nUSER: I moved to Leeds."
@@ -64,7 +64,7 @@ MERGED = (
     "You have been provided with a set of responses from various models to the latest user query: "
     '"I moved to Leeds."\n\nResponses from models: """Nice."""'
 )
-AGENTS_MD = "# AGENTS.md instructions for /src\n\n<INSTRUCTIONS>\nI moved to Leeds.\n</INSTRUCTIONS>"
+AGENTS = "# AGENTS.md instructions for /src\n\n<INSTRUCTIONS>\nI moved to Leeds.\n</INSTRUCTIONS>"
 CODEX_IN_EDITOR = "# Context from my IDE setup:\n\n## Tabs:\n- a.py\n\n## My request for Codex:\nI moved to Leeds.\n"
 CODEX = "<environment_context>\n  <cwd>/src</cwd>\n</environment_context>"
 
@@ -99,9 +99,7 @@ def test_the_user_s_own_words_are_taken_out_of_the_client_s(text: str, shape: ob
         assert said(user(content), shape=shape) == ["I moved to Leeds."]
 
 
-@pytest.mark.parametrize(
-    "text", [TITLE, TAGS, FOLLOW_UP, AUTOCOMPLETION, SUMMARY, EMOJI, MERGED, CODEX, AGENTS_MD, TOOL_SAYS]
-)
+@pytest.mark.parametrize("text", [TITLE, TAGS, FOLLOW_UP, COMPLETION, SUMMARY, EMOJI, MERGED, CODEX, AGENTS, TOOL_SAYS])
 def test_what_a_client_does_of_itself_is_not_recorded_and_searches_nothing(text: str) -> None:
     read = asked(user(text))
     assert (read.said, read.sent, read.conversation.is_of_client) == ((), None, True)

@@ -21,9 +21,7 @@ CODES = {"u": "user", "a": "assistant", "s": "system", "t": "tool"}
 def history(codes: str) -> list[Message]:
     """`u1 a2 …`: each message says its own code; `c` is a tool call of the assistant, `e` an empty answer."""
     special = {"c": Message("assistant", "call", is_tool_traffic=True), "e": Message("assistant", " ")}
-    return [
-        special.get(code[0]) or Message(CODES[code[0]], code, is_tool_traffic=code[0] == "t") for code in codes.split()
-    ]
+    return [special.get(one[0]) or Message(CODES[one[0]], one, is_tool_traffic=one[0] == "t") for one in codes.split()]
 
 
 @pytest.mark.parametrize(

@@ -13,15 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.model import Conversation, Message
-from memory.recall.query import (
-    QUERY_CHARACTERS_MAX,
-    RewriteMode,
-    build_query,
-    read_rewrite,
-    rewrite_messages,
-    rewrite_schema,
-    wants_rewrite,
-)
+from memory.recall import query as recall_query
+from memory.recall.query import RewriteMode, build_query, read_rewrite, rewrite_messages, rewrite_schema, wants_rewrite
 
 
 def asked(*texts: str) -> str:
@@ -70,7 +63,7 @@ def test_a_tool_s_call_and_its_result_are_no_subject() -> None:
 def test_of_a_long_message_the_end_is_kept_where_the_question_stands_and_a_vague_one_borrows_few_words() -> None:
     asks = "Where is my boat moored this winter?"
     query = asked("The subject is sailing. " + "padding " * 5_000 + asks)
-    assert len(query) <= QUERY_CHARACTERS_MAX + 1
+    assert len(query) <= recall_query.QUERY_CHARACTERS_MAX + 1
     assert query.startswith("The subject is sailing.")
     assert query.endswith(asks)
     assert len(asked(" ".join(f"word{n}" for n in range(9_000)), "How much?")) < 200

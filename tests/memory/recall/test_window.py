@@ -16,15 +16,8 @@ from token_counts import counted_tokens
 from memory.chat.completions import read_chat_request
 from memory.chat.token_estimate import IMAGE_TOKENS, answer_limit, estimated_prompt, estimated_tokens
 from memory.model import ModelWindow, PastNote, RecallStatus, Scope
-from memory.recall.known_windows import (
-    CORRECTION_MAX,
-    CORRECTION_STEP,
-    KNOWN_SECONDS,
-    LEARNT_SECONDS,
-    MODELS_MAX,
-    UNKNOWN_SECONDS,
-    KnownWindows,
-)
+from memory.recall import known_windows
+from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.past_notes import NOTE_TOKENS_MARGIN, CarriedNotes, room_for_notes
 from memory.recall.stages import RecallSettings
 
@@ -143,11 +136,11 @@ async def test_a_window_is_found_out_in_the_background_and_asked_for_again_when_
         assert [windows.glance("m"), windows.glance("m")] == [None, None]
         await settled()
         assert (windows.glance("m"), source.asked) == (ModelWindow(4096), ["m"])
-        now, source.found = now + KNOWN_SECONDS, None
+        now, source.found = now + known_windows.KNOWN_SECONDS, None
         assert windows.glance("m") == ModelWindow(4096), "until the server has answered again"
         await settled()
         assert (windows.glance("m"), source.asked) == (ModelWindow(4096), ["m", "m"])
-        now += UNKNOWN_SECONDS
+        now += known_windows.UNKNOWN_SECONDS
         windows.glance("m")
         await settled()
         assert source.asked == ["m", "m", "m"]
@@ -166,13 +159,13 @@ async def test_a_refusal_for_length_teaches_the_window_and_a_repeated_one_correc
     windows.learn("m", 4096)
     assert windows.glance("m") == ModelWindow(4096)
     windows.learn("m", 4096)
-    assert windows.glance("m") == ModelWindow(4096, CORRECTION_STEP)
+    assert windows.glance("m") == ModelWindow(4096, known_windows.CORRECTION_STEP)
     for _ in range(20):
         windows.learn("m", 4096)
-    assert windows.glance("m") == ModelWindow(4096, CORRECTION_MAX)
+    assert windows.glance("m") == ModelWindow(4096, known_windows.CORRECTION_MAX)
     windows.learn("m", 8192)
-    assert windows.glance("m") == ModelWindow(8192, CORRECTION_MAX)
-    now += LEARNT_SECONDS
+    assert windows.glance("m") == ModelWindow(8192, known_windows.CORRECTION_MAX)
+    now += known_windows.LEARNT_SECONDS
     assert windows.glance("m") is None, "the model behind a name may be replaced"
 
 
@@ -180,9 +173,9 @@ def test_clients_cannot_fill_what_is_learnt_nor_overrule_the_setting() -> None:
     windows = KnownWindows(OneSource(), clock=lambda: 1_000.0)
     windows.learn("m" * 257, 512)
     windows.learn("", 512)
-    for number in range(MODELS_MAX + 1):
+    for number in range(known_windows.MODELS_MAX + 1):
         windows.learn(f"m{number}", 512)
-    assert len(windows._known) == MODELS_MAX
+    assert len(windows._known) == known_windows.MODELS_MAX
     fixed = KnownWindows(source := OneSource(), clock=lambda: 0.0, fixed=2048)
     fixed.learn("m", 512)
     assert (fixed.glance("m"), source.asked) == (ModelWindow(2048), [])

@@ -12,19 +12,10 @@ from library_parts import NOW, Parts, sent
 
 from memory.adapters.row_codec import JSON_BYTES_MAX
 from memory.errors import BadInput
-from memory.model import Evidence, Memory, MemoryStatus, Message, Scope
+from memory.model import Evidence, Memory, MemoryStatus, Message, Scope, wordings
 from memory.model.raw_words import raw_row_ids
 from memory.model.withdrawn import Withdrawn, with_withdrawn
-from memory.model.wordings import (
-    WORDINGS,
-    WORDINGS_BYTES_MAX,
-    WORDINGS_MAX,
-    Corrector,
-    earlier_in,
-    reworded,
-    without_wordings,
-    wordings_of,
-)
+from memory.model.wordings import Corrector, earlier_in, reworded, without_wordings, wordings_of
 from memory.ports import MemoryFilter
 from memory.service.carried_words import without_carried
 from memory.service.erasure import by_turn, narrowed
@@ -64,18 +55,18 @@ def test_each_wording_has_its_time_and_who_corrected_it() -> None:
 @pytest.mark.parametrize("content", ["x" * 8_000, "猫" * 8_000, "😀" * 8_000, '"\\' * 4_000])
 def test_however_long_and_often_corrected_they_fit_into_a_row(content: str) -> None:
     row = memory(content)
-    for number in range(3 * WORDINGS_MAX):
+    for number in range(3 * wordings.WORDINGS_MAX):
         row = reworded_as(row, f"{number}{content}"[:8_000])
     stored = json.dumps(row.metadata, ensure_ascii=False).encode()
-    assert 0 < len(stored) <= WORDINGS_BYTES_MAX + 100 < JSON_BYTES_MAX
-    assert wordings_of(row)[-1].content[:100] == f"{3 * WORDINGS_MAX - 2}{content}"[:100]
+    assert 0 < len(stored) <= wordings.WORDINGS_BYTES_MAX + 100 < JSON_BYTES_MAX
+    assert wordings_of(row)[-1].content[:100] == f"{3 * wordings.WORDINGS_MAX - 2}{content}"[:100]
 
 
 def test_of_many_corrections_the_latest_are_kept() -> None:
     row = memory()
-    for number in range(WORDINGS_MAX + 5):
+    for number in range(wordings.WORDINGS_MAX + 5):
         row = reworded_as(row, f"version {number}")
-    assert [one.content for one in wordings_of(row)] == [f"version {n}" for n in range(4, WORDINGS_MAX + 4)]
+    assert [one.content for one in wordings_of(row)] == [f"version {n}" for n in range(4, wordings.WORDINGS_MAX + 4)]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +81,7 @@ def test_of_many_corrections_the_latest_are_kept() -> None:
     ],
 )
 def test_what_is_not_ours_is_no_wording(stored: object) -> None:
-    assert wordings_of(memory(metadata={WORDINGS: stored})) == []
+    assert wordings_of(memory(metadata={wordings.WORDINGS: stored})) == []
 
 
 ANN = Scope("ann")
@@ -121,10 +112,10 @@ async def test_other_changes_leave_them_and_nobody_writes_them_from_outside(part
     await parts.library.patch("ann", one, MemoryEdit(metadata={"source": "other"}, importance=0.9, content="a dog"))
     [wording] = wordings_of(await parts.library.get("ann", one))
     assert (wording.content, wording.since - NOW, wording.until - NOW, wording.corrected_by) == ("a cat", 0, 60, "user")
-    forged = {WORDINGS: [["planted", 1.0, "user"]]}
-    with pytest.raises(BadInput, match=WORDINGS):
+    forged = {wordings.WORDINGS: [["planted", 1.0, "user"]]}
+    with pytest.raises(BadInput, match=wordings.WORDINGS):
         await parts.library.patch("ann", one, MemoryEdit(metadata=forged))
-    with pytest.raises(BadInput, match=WORDINGS):
+    with pytest.raises(BadInput, match=wordings.WORDINGS):
         await parts.library.add(ANN, [NewMemory("x", metadata=forged)])
 
 

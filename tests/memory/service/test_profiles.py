@@ -21,21 +21,9 @@ from memory.ports import MemoryBank, MemoryFilter, MemoryLookup
 from memory.runtime.metrics import Metrics
 from memory.runtime.tracing import Telemetry
 from memory.service import memory_scan
+from memory.service import profile_layout as layout
 from memory.service import profiles as profiles_of_service
-from memory.service.profile_layout import (
-    FOOT,
-    HEAD,
-    LINE_TOKENS_MAX,
-    PROFILE_TOKENS_MAX,
-    PROJECT_TOKENS_MAX,
-    SECTIONS,
-    WISHES_FOOT,
-    WISHES_HEAD,
-    pinned_line,
-    profile_lines,
-    profile_text,
-    wishes_text,
-)
+from memory.service.profile_layout import pinned_line, profile_lines, profile_text, wishes_text
 from memory.service.profiles import ProfileBuilder, ProfileRefresher
 from memory.service.requests import MemoryEdit, NewMemory
 
@@ -57,7 +45,7 @@ def many() -> list[Memory]:
     """Four statements for each attribute of a profile."""
     return [
         statement(f"My {attribute} is {name} and {name} again", attribute, values=(name,), trust=Trust.EXPLICIT)
-        for section in SECTIONS
+        for section in layout.SECTIONS
         for attribute in section
         for name in ("red", "green", "blue", "grey")
     ]
@@ -71,7 +59,7 @@ VEGAN = statement("I am vegan", "diet")
 MOVED = statement("I live in York", "home", said_at=NOW)
 MORE = statement("I take 20 mg of lisinopril", "medication", said_at=NOW)
 LESS = statement("I take 10 mg of lisinopril", "medication")
-ENDLESS = statement("I love " + "very " * LINE_TOKENS_MAX + "strong tea", "drink", importance=0.9)
+ENDLESS = statement("I love " + "very " * layout.LINE_TOKENS_MAX + "strong tea", "drink", importance=0.9)
 GREEN = statement("I like green tea", "drink")
 
 
@@ -99,17 +87,17 @@ def test_the_same_memories_give_the_same_bytes_in_whatever_order_and_however_oft
 
 def test_each_section_gets_its_line_before_any_gets_a_second_and_ten_facts_have_room() -> None:
     chosen = set(contents(*many()))
-    assert all(any(one.id in chosen for one in many() if one.attribute in section) for section in SECTIONS)
+    assert all(any(one.id in chosen for one in many() if one.attribute in section) for section in layout.SECTIONS)
     words = ("name", "home", "occupation", "family", "pet", "allergy", "diet", "drink", "sport", "vehicle")
     ten = [statement(f"My {word} is the one I told you about", word, id=word) for word in words]
     assert set(contents(*ten)) == set(words)
 
 
-@pytest.mark.parametrize("room", [60, 100, PROFILE_TOKENS_MAX])
+@pytest.mark.parametrize("room", [60, 100, layout.PROFILE_TOKENS_MAX])
 def test_a_profile_never_takes_more_than_its_tokens(room: int) -> None:
     lines = profile_lines(many(), now=NOW, tokens=TOKENS, room=room)
     assert lines
-    assert TOKENS("\n".join([HEAD, *(line.text for line in lines if not line.is_wish), FOOT])) <= room
+    assert TOKENS("\n".join([layout.HEAD, *(line.text for line in lines if not line.is_wish), layout.FOOT])) <= room
 
 
 @pytest.mark.parametrize(
@@ -162,19 +150,19 @@ def test_a_project_s_lines_follow_the_user_s_and_wishes_stand_apart_pinned_ones_
     mine = replace(MINE, lines=(short, *MINE.lines))
     pinned = replace(ATLAS, pinned=(pinned_line("Use SI units", tokens=TOKENS),))
     wishes = wishes_text(mine, pinned, tokens=TOKENS)
-    assert wishes.text == f"{WISHES_HEAD}\n- Use SI units\n- short\n{WISHES_FOOT}"
+    assert wishes.text == f"{layout.WISHES_HEAD}\n- Use SI units\n- short\n{layout.WISHES_FOOT}"
     assert wishes.memory_ids == ("m9",)
     text = profile_text(mine, pinned, tokens=TOKENS)
-    assert text.text == f"{HEAD}\n- mine\n- atlas\n{FOOT}"
+    assert text.text == f"{layout.HEAD}\n- mine\n- atlas\n{layout.FOOT}"
     assert (text.memory_ids, text.versions) == (("m1", "m2"), (3, 7))
 
 
 def test_both_together_stay_within_the_tokens_and_both_are_heard() -> None:
     lines = tuple(ProfileLine(f"- line {number}", 12, f"m{number}") for number in range(30))
     text = profile_text(replace(MINE, lines=lines), replace(ATLAS, lines=lines[15:]), tokens=TOKENS)
-    assert text.tokens <= PROFILE_TOKENS_MAX
+    assert text.tokens <= layout.PROFILE_TOKENS_MAX
     of_atlas = [one for one in text.memory_ids if int(one[1:]) >= 15]
-    assert 0 < len(of_atlas) * 12 <= PROJECT_TOKENS_MAX
+    assert 0 < len(of_atlas) * 12 <= layout.PROJECT_TOKENS_MAX
     assert len(text.memory_ids) > len(of_atlas)
 
 
@@ -236,21 +224,17 @@ async def test_what_is_stored_is_shown_at_once_with_its_evidence(parts: Parts) -
     assert shown.profile.version == 1
 
 
-async def test_each_change_of_a_memory_is_seen(parts: Parts) -> None:
-    (memory_id,) = await parts.library.add(Scope("ann"), [TEA])
+async def test_each_change_of_a_memory_is_seen_in_its_project_and_an_agent_s_memories_in_none(parts: Parts) -> None:
+    of_agent = NewMemory("I prefer dark mode", category="preference", agent_id="a")
+    memory_id, _ = await parts.library.add(Scope("ann"), [TEA, of_agent])
+    await parts.library.add(Scope("ann", "atlas"), [NewMemory("I prefer tabs", category="preference")])
     assert await lines(parts) == ["I prefer green tea"]
+    assert await lines(parts, "atlas") == ["I prefer tabs"]
     await parts.library.patch("ann", memory_id, MemoryEdit(content="I prefer black tea"))
     assert await lines(parts) == ["I prefer black tea"]
     await parts.library.delete("ann", memory_id)
     assert (await parts.profiles.get("ann", [""]))[""].lines == (), "before anything is built again"
     assert await lines(parts) == []
-
-
-async def test_each_project_has_its_own_and_an_agent_s_memories_are_in_none(parts: Parts) -> None:
-    await parts.library.add(Scope("ann"), [TEA, NewMemory("I prefer dark mode", category="preference", agent_id="a")])
-    await parts.library.add(Scope("ann", "atlas"), [NewMemory("I prefer tabs", category="preference")])
-    assert await lines(parts) == ["I prefer green tea"]
-    assert await lines(parts, "atlas") == ["I prefer tabs"]
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,8 @@ from token_counts import counted_tokens
 from memory.learn.reading.units import own_messages, units_of
 from memory.model import Claim, Message, Role, Scope, Turn
 from memory.processes.background_parts import own_sentences
-from memory.sessions.summaries import prose
+from memory.sessions.summaries import prose, salient_sentences
 from memory.sessions.summaries.salient_sentences import (
-    TOKENS_MAX,
     SummaryText,
     has_substance,
     of_one_scope,
@@ -63,7 +62,7 @@ def test_title_and_text_are_the_users_own_words_in_order(messages: Any, title: s
 def test_it_takes_about_eighty_tokens_and_says_something_of_every_topic() -> None:
     trip = "I plan trip {0} to the town of Bergen{0}. I pack {0} coats. I take {0} friends along there."
     found = summary_of(*(said(f"t{n}", trip.format(n)) for n in range(4)))
-    assert TOKENS(found.title) + TOKENS(found.text) <= TOKENS_MAX
+    assert TOKENS(found.title) + TOKENS(found.text) <= salient_sentences.TOKENS_MAX
     assert all(f"Bergen{n}" in found.title + found.text for n in range(4))
     assert found.turn_ids == ("t0", "t1", "t2", "t3")
 

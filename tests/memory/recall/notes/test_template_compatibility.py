@@ -13,12 +13,7 @@ from turn_logs import ManualClock
 from memory.errors import Unavailable
 from memory.model import Placement
 from memory.recall.notes import template_compatibility
-from memory.recall.notes.template_compatibility import (
-    ACCEPTED_SECONDS_MAX,
-    ASK_AGAIN_SECONDS,
-    LAST_REFUSALS_MIN,
-    TemplateCompatibility,
-)
+from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.runtime.metrics import Metrics
 
 MIDDLE, SYSTEM, OFF = Placement.BEFORE_LAST_USER, Placement.SYSTEM, Placement.OFF
@@ -90,12 +85,12 @@ async def test_refusals_in_the_middle_switch_that_model_alone_and_those_on_their
 
 async def test_notes_are_switched_off_only_after_several_refusals_in_a_row(taught: Class) -> None:
     for _ in range(2):
-        for _ in range(LAST_REFUSALS_MIN - 1):
+        for _ in range(template_compatibility.LAST_REFUSALS_MIN - 1):
             await taught.refused("none", SYSTEM)
         assert taught.placements.known.get("none") is None
         taught.accepted("none", SYSTEM)
-        taught.clock.now += ACCEPTED_SECONDS_MAX + 1
-    for _ in range(LAST_REFUSALS_MIN):
+        taught.clock.now += template_compatibility.ACCEPTED_SECONDS_MAX + 1
+    for _ in range(template_compatibility.LAST_REFUSALS_MIN):
         await taught.refused("none", SYSTEM)
     assert taught.placements.known.get("none") is OFF
 
@@ -106,7 +101,7 @@ async def test_bad_requests_take_nothing_from_a_model_that_has_taken_notes_latel
         for _ in range(20):
             await taught.refused("good", placement)
     assert taught.placements.known.get("good") is None
-    taught.clock.now += ACCEPTED_SECONDS_MAX + 1
+    taught.clock.now += template_compatibility.ACCEPTED_SECONDS_MAX + 1
     await taught.refused("good", MIDDLE)
     assert taught.placements.known.get("good") is SYSTEM, "the model behind the name may be another by now"
 
@@ -123,7 +118,7 @@ async def test_a_server_that_says_nothing_is_not_waited_for(taught: Class, monke
     taught.templates.told, taught.templates.may_answer = {"slow": SYSTEM}, asyncio.Event()
     await taught.probe_served_models()
     assert taught.placements.known.get("slow") is None
-    taught.clock.now += ASK_AGAIN_SECONDS
+    taught.clock.now += template_compatibility.ASK_AGAIN_SECONDS
     assert taught.is_new("slow")
 
 
@@ -147,7 +142,7 @@ async def test_a_model_is_met_once_and_asked_about_again_if_the_server_could_not
     for model in ("m", "untold"):
         await taught.probe(model)
         assert not taught.is_new(model)
-    taught.clock.now += ASK_AGAIN_SECONDS
+    taught.clock.now += template_compatibility.ASK_AGAIN_SECONDS
     assert [taught.is_new(model) for model in ("m", "untold", "n")] == [False, True, True]
 
 

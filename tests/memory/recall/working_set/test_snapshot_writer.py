@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ NEVER = SnapshotTiming(soon=1000.0, late=1000.0, flush=HANG_SECONDS)
 class Process(World):
     """One of ours: its working sets, and the ledger that its writes go through."""
 
-    metrics: Metrics
+    metrics: Metrics = field(default_factory=lambda: Metrics(CollectorRegistry()))
 
     async def tell(self, *memory_ids: str, text: str = "content of", forget: tuple[str, ...] = ()) -> None:
         await self.write(*(memory(one, f"{text} {one}") for one in memory_ids), forget=forget)
@@ -67,7 +67,7 @@ async def process(
         await stack.enter_async_context(sets)
         writer = await stack.enter_async_context(SnapshotWriter(sets, codec, timing=timing))
         watched = SnapshottingLedger(ledger, writer)
-        yield Process(sets, store, (watched, watched), metrics)
+        yield Process(sets, store, (watched, watched), metrics=metrics)
 
 
 async def test_a_user_who_was_only_written_to_is_found_at_once_by_a_process_that_never_saw_them(tmp_path: Path) -> None:

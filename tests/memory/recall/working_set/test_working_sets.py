@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import random
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, RLock
@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 from milvus_kinds import MILVUS_LITE, MILVUS_SERVER, prepared, real_milvus
 from milvus_standalone import SERVER_IN_SOAK
-from working_set_world import DIMENSION, HANG_SECONDS, IMPATIENT, Watched, World, memory, opened, process, until, world
+from working_set_world import DIMENSION, HANG_SECONDS, IMPATIENT, Watched, memory, opened, process, until, world
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.model import MemoryStatus, Record
@@ -24,7 +24,6 @@ from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.layout import Layout
 from memory.recall.working_set import working_sets
 from memory.recall.working_set.working_set import SetState
-from memory.recall.working_set.working_sets import WorkingSetLimits, WorkingSets
 
 STORES = (
     "in memory",
@@ -266,24 +265,18 @@ async def test_a_request_cut_off_leaves_the_set_to_its_thread(tmp_path: Path, mo
 
 
 async def test_while_the_ledger_is_silent_nothing_that_may_have_been_forgotten_is_served(tmp_path: Path) -> None:
-    async with AsyncExitStack() as stack:
-        own = Watched(await stack.enter_async_context(process(tmp_path)))  # type: ignore[arg-type]
-        writer = await stack.enter_async_context(process(tmp_path))
-        store, patient = InMemoryStore(dimension=DIMENSION), WorkingSetLimits(patience=HANG_SECONDS)
-        made = WorkingSets(store=store, ledger=own, dimension=DIMENSION, limits=patient)  # type: ignore[arg-type]
-        sets = await stack.enter_async_context(made)
-        here = World(sets, store, (writer, writer))
+    async with world(tmp_path, patience=HANG_SECONDS) as here:
         await here.write(memory("a"), memory("b"))
         assert len(await here.seen() or ()) == 2
-        own.is_down = True
+        here.ledger.is_down = True
         await here.write(forget=("a",))
         assert await here.seen(waits=False) is None
-        own.is_down = False
+        here.ledger.is_down = False
         assert await here.seen(waits=False) == {"b": "content of b"}
-        own.close("revision")  # not down, but frozen
+        here.ledger.close("revision")  # not down, but frozen
         async with asyncio.timeout(HANG_SECONDS):
-            assert await sets.corpus("ann", seconds=0.03) is None
-        own.gate.set()
+            assert await here.sets.corpus("ann", seconds=0.03) is None
+        here.ledger.gate.set()
         assert await here.seen(waits=False) == {"b": "content of b"}
 
 
