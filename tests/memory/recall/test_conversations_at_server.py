@@ -11,19 +11,8 @@ import pytest
 from api_shapes import read_response as asked
 from recall_rig import KAYAK, NOW, SETTINGS, Rig, rigged
 
-from memory.model import (
-    NOTE_KEYS_MAX,
-    ChainLink,
-    Memory,
-    Message,
-    PastNote,
-    Placement,
-    RecallStatus,
-    Scope,
-    Turn,
-    TurnStatus,
-    link_name,
-)
+from memory.model import Memory, Message, PastNote, Placement, RecallStatus, Scope, Turn, TurnStatus
+from memory.model.conversation_trees import NOTE_KEYS_MAX, ChainLink, link_name
 from memory.recall import admission
 from memory.recall.notes.past_notes import CarriedNotes, carried_notes, note_keys
 from memory.recall.pipeline import RecallOutcome

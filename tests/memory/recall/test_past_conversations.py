@@ -10,14 +10,8 @@ import pytest
 
 from memory.model import Candidate, Evidence, Memory, Role, Scope, SessionSummary, StoredSummary, Turn, Vector
 from memory.model.raw_words import answer_rows_of
-from memory.recall.past_conversations import (
-    ANSWER_MIN,
-    ANSWERS_MAX,
-    ELSEWHEN_MIN,
-    PastTalkQuestion,
-    answering,
-    answers_to,
-)
+from memory.recall import past_conversations as past
+from memory.recall.past_conversations import PastTalkQuestion, answering, answers_to
 
 NOW = 1_750_000_000.0
 NO_TOPIC, ANY_TOPIC = np.zeros(3, dtype=np.float32), np.array([0.0, 0.0, 1.0], dtype=np.float32)
@@ -48,17 +42,19 @@ def test_answers_are_compared_by_likeness_and_by_words_in_them_and_in_what_they_
 
 
 def test_words_of_most_answers_say_little() -> None:
-    all_of_them = [(0.5 - n / 1_000, answer(f"Trattoria number {n}", session=f"s{n}")) for n in range(ANSWERS_MAX - 1)]
+    all_of_them = [
+        (0.5 - n / 1_000, answer(f"Trattoria number {n}", session=f"s{n}")) for n in range(past.ANSWERS_MAX - 1)
+    ]
     asks = "Which trattoria had the terrace?"
     (first, *_) = quoted(asks, *all_of_them, (0.4, answer("The terrace, yes.")))
     assert first == "The terrace, yes."
 
 
-@pytest.mark.parametrize("cosine", [ANSWER_MIN - 0.01, 0.0])
+@pytest.mark.parametrize("cosine", [past.ANSWER_MIN - 0.01, 0.0])
 def test_a_topic_of_another_time_that_never_came_up_gets_nothing(cosine: float) -> None:
     told_then = (cosine, answer(SUGGESTED, days_ago=400.0))
     assert quoted("What did you say about Norway yesterday?", told_then) == []
-    assert quoted("What did you say about the trattoria yesterday?", (ELSEWHEN_MIN, told_then[1])) == [SUGGESTED]
+    assert quoted("What did you say about the trattoria yesterday?", (past.ELSEWHEN_MIN, told_then[1])) == [SUGGESTED]
 
 
 def test_of_an_answer_the_passages_with_words_of_the_question_come_first_else_in_the_order_of_the_text() -> None:

@@ -16,19 +16,8 @@ from note_lookup import notes_of
 
 from memory.errors import BadInput, NotFound, Unavailable
 from memory.learn.retention import RetentionReason, put_away
-from memory.model import (
-    CandidateVerdict,
-    CarriedNote,
-    ChainLink,
-    MemoryStatus,
-    Message,
-    PastNote,
-    RecallStatus,
-    Receipt,
-    ReceiptCandidate,
-    Scope,
-    Trust,
-)
+from memory.model import ChainLink, MemoryStatus, Message, Scope, Trust
+from memory.model.recalled import CandidateVerdict, CarriedNote, PastNote, RecallStatus, Receipt, ReceiptCandidate
 from memory.service.erasure import SourceForgotten
 from memory.service.raw_word_search import Statements
 from memory.service.requests import MemoryEdit, NewMemory

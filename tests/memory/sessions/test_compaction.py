@@ -19,19 +19,8 @@ from long_chats import FIRST
 from token_counts import counted_tokens
 
 from memory.chat.exchanges import exchanges_of
-from memory.model import (
-    NEEDED,
-    Act,
-    Claim,
-    Conversation,
-    Evidence,
-    HistorySegment,
-    Message,
-    Role,
-    Scope,
-    StateItem,
-    StateItemKind,
-)
+from memory.model import Act, Claim, Conversation, Evidence, Message, Role, Scope
+from memory.model.compaction import NEEDED, HistorySegment, StateItem, StateItemKind
 from memory.processes.background_parts import own_sentences
 from memory.recall.notes.injection import on_one_line
 from memory.sessions.compaction.cuts import NO_CUT, Cut, due_cuts, turn_starts

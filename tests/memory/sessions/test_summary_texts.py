@@ -14,13 +14,7 @@ from memory.learn.reading.units import own_messages, units_of
 from memory.model import Claim, Message, Role, Scope, Turn
 from memory.processes.background_parts import own_sentences
 from memory.sessions.summaries import prose, salient_sentences
-from memory.sessions.summaries.salient_sentences import (
-    SummaryText,
-    has_substance,
-    of_one_scope,
-    salient_text,
-    wanted_turns,
-)
+from memory.sessions.summaries.salient_sentences import has_substance, of_one_scope, salient_text, wanted_turns
 
 TOKENS = counted_tokens()
 SCOPE = Scope("ann", session_id="s1")
@@ -56,7 +50,7 @@ KAYAK, CURRY, VEGAN = "Where can I rent a kayak near Poole?", "Which curry suits
 def test_title_and_text_are_the_users_own_words_in_order(messages: Any, title: str, text: str, turns: Any) -> None:
     answer = "At Poole Boats, order QX7-4412."
     found = summary_of(*(said(f"t{number}", one, answer=answer) for number, one in enumerate(messages, 1)))
-    assert found == SummaryText(title, text, turns)
+    assert found == salient_sentences.SummaryText(title, text, turns)
 
 
 def test_it_takes_about_eighty_tokens_and_says_something_of_every_topic() -> None:
@@ -117,7 +111,7 @@ def answer(title: str, summary: str) -> str:
 def test_a_grounded_answer_is_used_as_it_is() -> None:
     text = "The user wants to sail around Rügen with Nils in August. The budget is 18,000 euros."
     for title in ("Sailing around Rügen", "Sailing Around Rügen"):  # capitals as titles have them
-        assert prose.checked(answer(title, text), TALK) == SummaryText(title, text, ("t1", "t2"))
+        assert prose.checked(answer(title, text), TALK) == salient_sentences.SummaryText(title, text, ("t1", "t2"))
 
 
 @pytest.mark.parametrize(
