@@ -15,6 +15,14 @@ from memory.chat.responses import RESPONSES
 Message = Mapping[str, Any]
 
 
+def user(content: Any, **more: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content, **more}
+
+
+def assistant(content: Any, **more: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": content, **more}
+
+
 @dataclass(frozen=True, slots=True)
 class AskedShape:
     """Messages are those of chat completions, in whatever form a client of this API sends them: here, as they are."""

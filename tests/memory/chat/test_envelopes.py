@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from api_shapes import user
 
 from extproc.exchange import observed_request
 from memory.chat.completions import insert_notes, read_chat_request
@@ -76,10 +77,6 @@ def asked(*messages: dict[str, object], shape: Any = None, envelopes: Envelopes 
     assert request.body == body, "passed on as it came"
     request = replace(request, conversation=of_speaker(request.conversation, "ann"))
     return observed_request(Scope("ann"), request, is_recording=True)
-
-
-def user(content: object, **more: str) -> dict[str, object]:
-    return {"role": "user", "content": content, **more}
 
 
 def said(*messages: dict[str, object], **read: Any) -> list[str]:

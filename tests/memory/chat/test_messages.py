@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from api_shapes import assistant, user
 from message_objects import text_block as text
 from message_objects import thinking_block
 from message_objects import tool_block as call
@@ -38,14 +39,6 @@ def said(*messages: dict[str, Any], **more: Any) -> tuple[Message, ...]:
 
 def edited(body: dict[str, Any], *notes: Note) -> Any:
     return json.loads(insert_notes(asked(body), notes))
-
-
-def user(content: Any) -> dict[str, Any]:
-    return {"role": "user", "content": content}
-
-
-def assistant(content: Any) -> dict[str, Any]:
-    return {"role": "assistant", "content": content}
 
 
 def result(content: Any = "42", call_id: str = "toolu_1", **more: Any) -> dict[str, Any]:

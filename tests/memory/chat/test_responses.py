@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import Any
 
 import pytest
+from api_shapes import assistant, user
 
 from memory.chat.api_shape import Chain
 from memory.chat.completions import ChatRequest, insert_notes, read_chat_request
@@ -29,21 +29,15 @@ def edited(body: dict[str, Any], *notes: Note) -> Any:
     return json.loads(insert_notes(asked(body), notes))
 
 
-def item(role: str, content: Any, **more: Any) -> dict[str, Any]:
-    return {"role": role, "content": content, **more}
-
-
-user = partial(item, "user")
-
-
 def text_part(text: str) -> dict[str, str]:
     return {"type": "input_text", "text": text}
 
 
 QUESTION = Message(Role.USER, "Will it rain?")
 S = text_part("S")
+DEVELOPER, SYSTEM = {"role": "developer", "content": "S"}, {"role": "system", "content": [S]}
 IMAGE = {"type": "input_image", "image_url": "u"}
-ANSWER = item("assistant", [{"type": "output_text", "text": "Hello"}], status="completed")
+ANSWER = assistant([{"type": "output_text", "text": "Hello"}], status="completed")
 ITEMS: list[tuple[dict[str, Any], Message]] = [
     (user("Hi"), Message("user", "Hi")),
     (user([text_part("Will it"), text_part("rain?")]), Message("user", "Will it\nrain?")),
@@ -131,8 +125,8 @@ def test_notes_go_to_their_own_messages_past_items_that_are_none() -> None:
         ({"input": "Hi"}, {"instructions": "N", "input": "Hi"}, Placement.SYSTEM),
         ({"input": "Hi", "instructions": None}, {"input": "Hi", "instructions": "N"}, Placement.SYSTEM),
         ({"input": "Hi", "instructions": "S"}, {"input": "Hi", "instructions": "S\n\nN"}, None),
-        ({"input": [item("developer", "S"), user("Hi")]}, {"input": [item("developer", "S\n\nN"), user("Hi")]}, None),
-        ({"input": [item("system", [S])]}, {"input": [item("system", [S, text_part("N")])]}, None),
+        ({"input": [DEVELOPER]}, {"input": [{**DEVELOPER, "content": "S\n\nN"}]}, None),
+        ({"input": [SYSTEM]}, {"input": [{**SYSTEM, "content": [S, text_part("N")]}]}, None),
     ],
 )
 def test_with_placement_system_notes_go_to_the_end_of_the_instructions(body: Any, left: Any, placement: Any) -> None:
@@ -150,7 +144,7 @@ def test_a_string_and_its_item_are_one_and_so_are_an_answer_s_ways_home() -> Non
     """A client may begin with a string and go on with items; the prompt is the same, so the note is found again."""
     parts = user([text_part("Hi")], id="msg_7")
     assert keys({"input": "Hi"}) == keys({"input": [user("Hi")]}) == keys({"input": [parts]})
-    answers = item("assistant", "Hello"), {**ANSWER, "id": "m", "type": "message"}
+    answers = assistant("Hello"), {**ANSWER, "id": "m", "type": "message"}
     assert len({tuple(keys({"input": [user("Hi"), answer]})) for answer in answers}) == 1
 
 
@@ -160,7 +154,7 @@ def test_what_differs_in_the_prompt_differs_in_the_keys() -> None:
         {"input": "Hi", "instructions": "Be brief."},
         {"input": "Hi", "previous_response_id": "resp_1"},
         {"input": "Hi", "conversation": "conv_1"},
-        {"input": [item("assistant", "Hi")]},
+        {"input": [assistant("Hi")]},
         {"input": [user([text_part("Hi"), IMAGE])]},
         {"input": [user([text_part("Hi"), {"type": "input_image", "image_url": "v"}])]},
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from api_shapes import read_completion, read_response
+from api_shapes import assistant, read_completion, read_response, user
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,14 +48,6 @@ def test_every_word_of_the_user_is_in_exactly_one_exchange_in_order(codes: list[
 ANN = Scope("ann")
 
 
-def user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
-
-
-def model(text: str) -> dict[str, Any]:
-    return {"role": "assistant", "content": text}
-
-
 CALL = {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "type": "function", "function": {}}]}
 RESULT = {"role": "tool", "tool_call_id": "c", "content": "rain"}
 
@@ -66,14 +58,14 @@ def read(*messages: dict[str, Any], scope: Scope = ANN) -> Any:
 
 @pytest.mark.parametrize(("text", "counts"), [("Yes.", [1, 2, 1]), ("My sister lives in Lisbon.", [1, 2, 3])])
 def test_what_is_said_again_is_counted_where_it_is_short_beside_its_answer(text: str, counts: list[int]) -> None:
-    again = (message for answer in "aab" for message in (user(text), model(answer)))
+    again = (message for answer in "aab" for message in (user(text), assistant(answer)))
     assert [one.occurrence for one in read(*again, user("last")).earlier] == counts
 
 
 def test_a_request_knows_the_key_that_the_request_before_it_had() -> None:
     first = read(user("a"))
-    second = read(user("a"), model("b"), user("c"))
-    third = read(user("a"), model("b"), user("c"), model("d"), user("e"))
+    second = read(user("a"), assistant("b"), user("c"))
+    third = read(user("a"), assistant("b"), user("c"), assistant("d"), user("e"))
     assert [exchange.key for exchange in third.earlier] == [*first.keys, *second.keys]
     assert third.earlier[1].said == (Message("user", "c"),)
     assert [exchange.answer for exchange in third.earlier] == ["b", "d"]
@@ -86,22 +78,22 @@ def test_a_request_knows_the_key_that_the_request_before_it_had() -> None:
 @pytest.mark.parametrize(
     "same",
     [
-        [{"role": "system", "content": "Today is Monday."}, user("a"), model("b"), user("c")],
-        [user("a"), CALL, RESULT, model("b"), user("c")],
-        [user("a"), model("b"), {"role": "system", "content": "a note"}, user("c")],
-        [{"role": "user", "content": [{"type": "text", "text": "a"}]}, model("b"), user("c")],
-        [user("a"), model("b"), user(" "), user("c")],
+        [{"role": "system", "content": "Today is Monday."}, user("a"), assistant("b"), user("c")],
+        [user("a"), CALL, RESULT, assistant("b"), user("c")],
+        [user("a"), assistant("b"), {"role": "system", "content": "a note"}, user("c")],
+        [{"role": "user", "content": [{"type": "text", "text": "a"}]}, assistant("b"), user("c")],
+        [user("a"), assistant("b"), user(" "), user("c")],
     ],
 )
 def test_system_messages_tool_traffic_and_notation_do_not_count(same: list[dict[str, Any]]) -> None:
-    assert read(*same).keys[-1] == read(user("a"), model("b"), user("c")).keys[-1]
+    assert read(*same).keys[-1] == read(user("a"), assistant("b"), user("c")).keys[-1]
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        [user("A"), model("b"), user("c")],
-        [user("a"), model("B"), user("c")],
+        [user("A"), assistant("b"), user("c")],
+        [user("a"), assistant("B"), user("c")],
         [user("ab"), user("c")],
         [user("a"), user("b"), user("c")],
         [user("a"), user("c")],
@@ -109,7 +101,7 @@ def test_system_messages_tool_traffic_and_notation_do_not_count(same: list[dict[
     ],
 )
 def test_other_words_give_another_key(other: list[dict[str, Any]]) -> None:
-    assert read(*other).keys[-1] != read(user("a"), model("b"), user("c")).keys[-1]
+    assert read(*other).keys[-1] != read(user("a"), assistant("b"), user("c")).keys[-1]
 
 
 def test_the_same_words_of_another_user_project_or_agent_have_another_key() -> None:
@@ -118,7 +110,7 @@ def test_the_same_words_of_another_user_project_or_agent_have_another_key() -> N
     assert read(user("a"), scope=Scope("ann", session_id="s")) == read(user("a"))
 
 
-@pytest.mark.parametrize("messages", [[user("a"), model("b")], [user(" ")], [user("a"), CALL, RESULT]])
+@pytest.mark.parametrize("messages", [[user("a"), assistant("b")], [user(" ")], [user("a"), CALL, RESULT]])
 def test_a_request_without_news_has_none(messages: list[dict[str, Any]]) -> None:
     assert sent_conversation(ANN, read_completion(*messages)) is None
 
@@ -129,7 +121,7 @@ def test_the_same_words_in_two_chains_of_responses_have_different_keys() -> None
 
 
 def test_of_a_long_history_so_many_exchanges_are_taken_along() -> None:
-    talk = [one for number in range(5_000) for one in (user(f"question {number}"), model(f"answer {number}"))]
+    talk = [one for number in range(5_000) for one in (user(f"question {number}"), assistant(f"answer {number}"))]
     found = read(*talk, user("last"))
     assert len(found.earlier) == EARLIER_EXCHANGES_MAX
     assert found.earlier[-1].said == (Message("user", "question 4999"),)
@@ -137,17 +129,20 @@ def test_of_a_long_history_so_many_exchanges_are_taken_along() -> None:
 
 def test_texts_are_taken_along_up_to_a_limit_newest_first() -> None:
     long = "x" * (EARLIER_BYTES_MAX // 2)
-    found = read(user("a"), model("b"), user(long), model(long), user("c"), model("d"), user("e"))
+    found = read(user("a"), assistant("b"), user(long), assistant(long), user("c"), assistant("d"), user("e"))
     assert [bool(exchange.said) for exchange in found.earlier] == [False, False, True]
     assert len({exchange.key for exchange in found.earlier}) == 3
 
 
-@given(st.lists(st.sampled_from([user("a"), model("b"), CALL, RESULT, user(""), {"role": "system", "content": "s"}])))
+SYSTEM = {"role": "system", "content": "s"}
+
+
+@given(st.lists(st.sampled_from([user("a"), assistant("b"), CALL, RESULT, user(""), SYSTEM])))
 def test_every_prefix_that_was_a_request_is_recognised(messages: list[dict[str, Any]]) -> None:
     """Whatever the order: what a request adds, the next one finds."""
     messages = [*messages, user("new")]
     now = read(*messages)
-    later = read(*messages, model("answer"), user("later"))
+    later = read(*messages, assistant("answer"), user("later"))
     assert later.earlier[-1].key == now.keys[-1]
     assert later.earlier[:-1] == now.earlier
 
@@ -209,7 +204,7 @@ def test_items_of_responses_are_read_with_and_without_their_calls() -> None:
     [
         read_completion(QUESTION),
         read_completion(QUESTION, calling(("c", "f", "{}")), QUESTION),
-        read_completion(QUESTION, model("hello")),
+        read_completion(QUESTION, assistant("hello")),
         read_completion(QUESTION, {"role": "tool", "tool_calls": 7}),
         read_response("hello"),
         read_chat_request(b"{}", COMPLETIONS),

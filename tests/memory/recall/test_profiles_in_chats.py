@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from absent_stores import memory_bank, request_stores
-from api_shapes import read_response
+from api_shapes import read_response, user
 from recall_rig import KAYAK, NOW, SETTINGS, Rig, request_with, rigged
 from token_counts import counted_tokens
 
@@ -38,10 +38,6 @@ def request_to(*messages: dict[str, str], **config: Any) -> ChatRequest:
 def unknown(*earlier: dict[str, str]) -> ChatRequest:
     """A question that no memory answers."""
     return request_to(*earlier, user(UNKNOWN), similarity_threshold=1.0)
-
-
-def user(text: str) -> dict[str, str]:
-    return {"role": "user", "content": text}
 
 
 SAID = {"role": "assistant", "content": "In Dorset."}

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from recall_rig import KAYAK, NOW, PATIENCE_SECONDS, SETTINGS, Rig, request_of, request_with, rigged
+from recall_rig import KAYAK, NOW, PATIENCE_SECONDS, SETTINGS, Rig, request_of, request_with
 
 from memory.adapters.sql.chat_states import SqlChatStates
 from memory.adapters.sql.notes import NOTE_DROP_SECONDS
@@ -156,35 +155,34 @@ async def test_in_shadow_mode_recall_runs_fully_and_adds_nothing_nor_puts_back_w
     assert (await rig.recall.recall(Scope("u"), request_of("Hello!"))).status is RecallStatus.SKIPPED
 
 
-async def test_a_held_out_question_gets_no_note_and_one_of_the_other_arm_does_as_receipts_say(tmp_path: Path) -> None:
-    async with rigged(tmp_path, NONE_HELD_OUT) as rig:
-        rig.recall._settings = ALL_HELD_OUT
-        outcome = await rig.recall.recall(Scope("u", session_id="s"), request_of(QUESTION))
-        assert (outcome.status, outcome.reason) == (RecallStatus.SKIPPED, "held_out")
-        assert (outcome.notes, outcome.count) == ((), 0)
-        receipt = await rig.receipt(outcome)
-        assert (receipt.signals["arm"], receipt.signals["withheld"]) == ("held_out", "held_out")
-        assert verdicts(receipt)["m1"] is CandidateVerdict.WITHHELD
-        assert rig.counted("memproxy_holdout_questions_total", arm="held_out") == 1
-        again = await rig.recall.recall(Scope("u", session_id="s"), request_with(LATER))
-        assert (again.notes, again.reason) == ((), "held_out")
+async def test_a_held_out_question_gets_no_note_and_one_of_the_other_arm_does_as_receipts_say(rig: Rig) -> None:
+    rig.recall._settings = ALL_HELD_OUT
+    outcome = await rig.recall.recall(Scope("u", session_id="s"), request_of(QUESTION))
+    assert (outcome.status, outcome.reason) == (RecallStatus.SKIPPED, "held_out")
+    assert (outcome.notes, outcome.count) == ((), 0)
+    receipt = await rig.receipt(outcome)
+    assert (receipt.signals["arm"], receipt.signals["withheld"]) == ("held_out", "held_out")
+    assert verdicts(receipt)["m1"] is CandidateVerdict.WITHHELD
+    assert rig.counted("memproxy_holdout_questions_total", arm="held_out") == 1
+    again = await rig.recall.recall(Scope("u", session_id="s"), request_with(LATER))
+    assert (again.notes, again.reason) == ((), "held_out")
 
-        rig.recall._settings, before = NONE_HELD_OUT, rig.counted("memproxy_holdout_questions_total", arm="noted")
-        outcome = await rig.recall.recall(Scope("u", session_id="s"), request_of(QUESTION))
-        assert outcome.status is RecallStatus.USED
-        assert KAYAK in outcome.notes[0].text
-        receipt = await rig.receipt(outcome)
-        assert (receipt.signals["arm"], "withheld" in receipt.signals) == ("noted", False)
-        assert receipt.signals["note_tokens"] == receipt.notes[0].tokens
-        assert rig.counted("memproxy_holdout_questions_total", arm="noted") == before + 1
+    rig.recall._settings, before = NONE_HELD_OUT, rig.counted("memproxy_holdout_questions_total", arm="noted")
+    outcome = await rig.recall.recall(Scope("u", session_id="s"), request_of(QUESTION))
+    assert outcome.status is RecallStatus.USED
+    assert KAYAK in outcome.notes[0].text
+    receipt = await rig.receipt(outcome)
+    assert (receipt.signals["arm"], "withheld" in receipt.signals) == ("noted", False)
+    assert receipt.signals["note_tokens"] == receipt.notes[0].tokens
+    assert rig.counted("memproxy_holdout_questions_total", arm="noted") == before + 1
 
 
 @pytest.mark.parametrize(("settings", "user"), [(NONE_HELD_OUT, "nobody"), (SETTINGS, "u")])
-async def test_without_a_note_or_a_holdout_there_is_no_arm(tmp_path: Path, settings: Any, user: str) -> None:
-    async with rigged(tmp_path, settings) as rig:
-        outcome = await rig.recall.recall(Scope(user), request_of(QUESTION))
-        assert (outcome.status is RecallStatus.EMPTY) == (user == "nobody")
-        assert "arm" not in (await rig.receipt(outcome, user_id=user)).signals
+async def test_without_a_note_or_a_holdout_there_is_no_arm(rig: Rig, settings: Any, user: str) -> None:
+    rig.recall._settings = settings
+    outcome = await rig.recall.recall(Scope(user), request_of(QUESTION))
+    assert (outcome.status is RecallStatus.EMPTY) == (user == "nobody")
+    assert "arm" not in (await rig.receipt(outcome, user_id=user)).signals
 
 
 async def test_a_conversation_that_carries_notes_keeps_them_and_gets_more_whatever_is_held_out(rig: Rig) -> None:

@@ -5,7 +5,7 @@ Each test lets the other thing happen at the moment in which the call waits: for
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from absent_stores import memory_bank
 from disturbed_calls import disturb, down
 from frozen_parts import Frozen
 from hashing_embedder import HashingEmbedder
-from library_parts import Parts, PlainSearch, library_parts, sent
+from library_parts import Parts, PlainSearch, sent
 from memory_rows import memory
 from project_members import let_in
 from prometheus_client import CollectorRegistry
@@ -45,13 +45,12 @@ MEMBERS, PUBLIC = MemoryVisibility.MEMBERS, MemoryVisibility.PUBLIC
 
 
 @pytest.fixture
-async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
+async def parts(parts: Parts) -> Parts:
     """olga owns the shared project apollo, ed may add to it."""
-    async with library_parts(tmp_path) as opened:
-        membership = opened.library.projects.membership
-        await membership.create("olga", "apollo")
-        await let_in(membership, "olga", "apollo", "ed", ProjectRole.EDITOR)
-        yield opened
+    membership = parts.library.projects.membership
+    await membership.create("olga", "apollo")
+    await let_in(membership, "olga", "apollo", "ed", ProjectRole.EDITOR)
+    return parts
 
 
 def shared(content: str, visibility: MemoryVisibility = MEMBERS) -> list[NewMemory]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from library_parts import NOW, Parts, library_parts
+from library_parts import NOW, Parts
 from note_lookup import notes_of
 
 from memory.model import CompactedState, Evidence, Memory, Message, PastNote, Scope, SessionSummary, Turn, TurnStatus
@@ -20,12 +20,11 @@ Forgetting = Callable[[Parts], Awaitable[object]]
 
 
 @pytest.fixture
-async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
-    async with library_parts(tmp_path) as running:
-        for user in ("ann", "bob"):
-            await talk(running, user)
-        running.now = NOW + 5
-        yield running
+async def parts(parts: Parts) -> Parts:
+    for user in ("ann", "bob"):
+        await talk(parts, user)
+    parts.now = NOW + 5
+    return parts
 
 
 async def talk(parts: Parts, user: str) -> None:

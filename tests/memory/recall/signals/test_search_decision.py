@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.evaluation.signals import read_signals
-from memory.model import Conversation, Message, Vector
+from memory.model import Conversation, Message
 from memory.model.memories import statement_key
 from memory.recall.ranking.lexical import fold
 from memory.recall.signals.classifier import QuestionClassifier, QuestionKind, SignalClassifier, SignalLabel
@@ -187,22 +187,12 @@ def test_a_phrase_file_with_an_unknown_section_is_refused_by_line() -> None:
         parsed("en.txt", "who")
 
 
-class Table:
-    """In the classifier's place: labels by text; all other texts are about the world."""
-
-    def __init__(self, known: Mapping[str, SignalLabel]) -> None:
-        self._known = known
-
-    def scores(self, text: str, vector: Vector | None) -> dict[SignalLabel, float]:
-        best = self._known.get(text, SignalLabel.GENERAL_FACT)
-        return {label: float(label is best) for label in SignalLabel}
-
-
 FACT, LIFE = "Which composer wrote the opera Fidelio?", "what did the roofer say about the gutters"
 
 
 def test_a_score_decides_and_is_told_for_the_receipt() -> None:
-    table: Any = Table({LIFE: SignalLabel.PERSONAL})
+    best = {FACT: SignalLabel.GENERAL_FACT, LIFE: SignalLabel.PERSONAL}
+    table: Any = SimpleNamespace(scores=lambda text, _: {label: float(label is best[text]) for label in SignalLabel})
     for text, search in ((FACT, False), (LIFE, True)):
         decision = decide_late(talk(text), vector=None, classifier=table)
         assert (decision.search, decision.label and decision.label.wants_memory) == (search, search)
