@@ -168,9 +168,7 @@ async def test_a_question_about_something_else_gets_it_and_says_so(rig: Rig) -> 
         (ProfileUse.ALWAYS, True, True),
     ],
 )
-async def test_the_setting_says_with_which_questions_it_goes(
-    tmp_path: Path, use: ProfileUse | None, with_greeting: bool, with_unknown: bool
-) -> None:
+async def test_the_setting_says_when_it_goes(tmp_path: Path, use: Any, with_greeting: bool, with_unknown: bool) -> None:
     async with rigged(tmp_path, replace(SETTINGS, profile=use)) as rig:
         await told(rig, VEGAN)
         known = request_to(user(QUESTION))

@@ -85,8 +85,8 @@ async def at_once(_: int) -> ChatState:
 
 
 @pytest.mark.parametrize("answer", [down, hanging])
-async def test_who_was_not_seen_before_gets_no_note_in_doubt_and_only_who_came_first_waits_for_an_answer(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch, answer: Callable[[int], Awaitable[ChatState]]
+async def test_whoever_is_new_gets_no_note_in_doubt_and_one_waits(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, answer: Any
 ) -> None:
     states, calls = Answers(answer), []
     monkeypatch.setattr(review, "READ_SECONDS_MAX", 0.05)
@@ -101,7 +101,7 @@ async def test_who_was_not_seen_before_gets_no_note_in_doubt_and_only_who_came_f
 
 @pytest.mark.parametrize("failing", [down, hanging])
 async def test_while_the_log_is_down_users_seen_before_get_notes_unless_they_had_opted_out(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch, failing: Callable[[int], Awaitable[ChatState]]
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, failing: Any
 ) -> None:
     states = rig.chat_states
     assert isinstance(states, SqlChatStates)
@@ -125,8 +125,8 @@ async def test_while_the_log_is_down_users_seen_before_get_notes_unless_they_had
 
 
 @pytest.mark.parametrize("answer", [at_once, restarting])
-async def test_waiting_for_a_server_that_comes_back_takes_nothing_from_the_deadline(
-    monkeypatch: pytest.MonkeyPatch, answer: Callable[[int], Awaitable[ChatState]]
+async def test_waiting_for_a_server_that_returns_costs_no_deadline(
+    monkeypatch: pytest.MonkeyPatch, answer: Any
 ) -> None:
     monkeypatch.setattr(review, "RETURN_SECONDS_MAX", PATIENCE_SECONDS)
     stored = await StateReader(Answers(answer), NOBODYS).read(ChatStateQuery("u"))

@@ -162,9 +162,6 @@ def test_after_any_shifts_a_memory_is_valid_if_one_of_its_turns_holds(owners: An
         assert rows[row.id].confidence == pytest.approx(row.confidence)
 
 
-# By the ids that the turns of an imported memory get here
-
-
 def quote(turn_id: str) -> Evidence:
     return Evidence("my door is red", turn_id, "user")
 
@@ -188,9 +185,6 @@ def test_a_row_of_raw_words_is_found_by_its_turn_under_its_id_here() -> None:
     here = [with_turns(user, row, own=()) for row in rows]
     assert [row.id for row in here] == raw_row_ids(user, copied_turn_id(user, said.id))[:2]
     assert [with_turns(user, row, own={said.id}) for row in rows] == rows
-
-
-# Users whose memories could not be changed
 
 
 async def test_pauses_grow_until_it_succeeds_and_whose_work_others_did_is_dropped() -> None:

@@ -160,8 +160,6 @@ async def test_forgetting_the_memory_forgets_the_turns_that_said_what_it_said_be
     assert await rows_saying(parts, MARKER) == []
 
 
-# What it took along from another fact, to be understood
-
 TOLD = "I got a red scarf, which my dog ate"
 GOT = Evidence(TOLD, "t1", clause="I got a red scarf")
 SCARF = memory_rows.memory("scarf", GOT.clause, evidence=(GOT,))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 import pytest
+from disturbed_calls import Happening
 from library_parts import NOW, Parts
 from memory_rows import memory as row
 
@@ -200,9 +200,6 @@ async def test_a_history_becomes_one_turn_per_exchange_in_order_without_secrets(
     ]
     assert turns[-1].id == last
     assert {(t.scope, t.trace_id, t.status.value) for t in turns} == {(scope, "t", "closed")}
-
-
-Happening = Callable[[], Awaitable[object]]
 
 
 def at_each_poll(parts: Parts, monkeypatch: pytest.MonkeyPatch, happening: Happening | None = None) -> list[Backlog]:

@@ -190,8 +190,6 @@ async def test_forgetting_takes_duplicates_reflections_notes_and_uses_along(part
             await parts.library.get("ann", gone)
 
 
-# Rows with raw words: those that say the same
-
 ULM = "I live in Ulm."
 SAME = (ULM, "well, i LIVE\n in\tulm, you know", "“I live in Ulm”", "It is true: I live in Ulm!", "I  live in ULM")
 OTHERS = ("I live in Ulmen.", "I live in New Ulm.", "I lived in Ulm", "Ulm", "")

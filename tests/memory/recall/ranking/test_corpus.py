@@ -136,8 +136,6 @@ def test_few_of_the_best_become_candidates(remember: Remember) -> None:
         found.candidates[9]
 
 
-# What was read of a question ahead
-
 ASKED = Question(Query("When did Anna and I repair the blue tent last spring?"), Scope("u"), NOW)
 TOLD = (
     "I repaired the blue tent with Anna in May.",

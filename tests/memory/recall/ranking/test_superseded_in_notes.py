@@ -67,9 +67,7 @@ def moved(remember: Remember) -> list[Record]:
         (OFF_THE_TOPIC, [], {}, []),  # the question alone would not find it
     ],
 )
-def test_what_holds_now_is_told_first_whatever_is_asked(
-    moved: list[Record], question: str, in_notes: list[str], options: dict[str, Any], expected: list[str]
-) -> None:
+def test_what_holds_now_is_told_first(moved: Any, question: str, in_notes: Any, options: Any, expected: Any) -> None:
     found = chosen(asked(moved, question, in_notes=in_notes), in_notes=in_notes, **options)
     assert ids(found) == expected
     assert not set(expected) & found.cuts.keys()

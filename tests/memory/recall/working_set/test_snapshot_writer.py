@@ -47,19 +47,12 @@ class Process(World):
 
 @asynccontextmanager
 async def process(
-    folder: Path,
-    store: Watched,
-    snapshots: Snapshots,
-    *,
-    timing: SnapshotTiming = NEVER,
-    model: str = "",
-    **bounds: Any,
+    folder: Path, store: Watched, kept: Snapshots, *, timing: SnapshotTiming = NEVER, **bounds: Any
 ) -> AsyncIterator[Process]:
-    """Chats wait for sets as if time were nothing. `bounds`: further limits of theirs."""
+    """Chats wait for sets as if time were nothing. `bounds`: further limits of theirs; and a `model` of vectors."""
+    metrics, stamp = Metrics(CollectorRegistry()), stamp_of(origin=VectorOrigin(bounds.pop("model", ""), DIMENSION))
+    codec = SnapshotCodec(kept, stamp=stamp, metrics=metrics)
     limits = WorkingSetLimits(patience=HANG_SECONDS, search_patience=HANG_SECONDS, **bounds)
-    metrics = Metrics(CollectorRegistry())
-    stamp = stamp_of(origin=VectorOrigin(model, DIMENSION))
-    codec = SnapshotCodec(snapshots, stamp=stamp, metrics=metrics)
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(SqliteDatabase(folder / "turns.sqlite"))
         ledger = SqlUserLedger(database, clock=lambda: 0.0)
@@ -82,7 +75,7 @@ async def test_a_user_who_was_only_written_to_is_found_at_once_by_a_process_that
 
 
 @pytest.mark.parametrize(("spare", "times"), [(1, 2), (1 << 30, 1)])
-async def test_memory_is_allocated_in_advance_again_once_sets_have_used_enough_of_it(
+async def test_used_up_memory_is_renewed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spare: int, times: int
 ) -> None:
     allocated: list[None] = []

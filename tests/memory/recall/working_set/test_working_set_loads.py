@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from milvus_lite_server import MilvusLiteServer
@@ -211,8 +212,8 @@ async def test_leaving_ends_what_is_under_way(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak("whatever else runs holds up the loop, too")
-async def test_ten_thousand_memories_load_beside_requests_without_holding_up_the_loop(
-    tmp_path: Path, milvus_lite: MilvusLiteServer, collection: str
+async def test_ten_thousand_memories_load_without_holding_up_the_loop(
+    tmp_path: Path, milvus_lite: Any, collection: str
 ) -> None:
     async with opened(milvus_lite, collection) as store, world(tmp_path, store) as here:
         for start in range(0, 10_000, 1_000):
