@@ -54,8 +54,6 @@ def many() -> list[Memory]:
 LIVES = statement("I live in Leeds", "home")
 NAME = statement("My name is Ann", "name")
 VEGAN = statement("I am vegan", "diet")
-
-
 MOVED = statement("I live in York", "home", said_at=NOW)
 MORE = statement("I take 20 mg of lisinopril", "medication", said_at=NOW)
 LESS = statement("I take 10 mg of lisinopril", "medication")
