@@ -8,11 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory.chat.api_shape import ApiShape
-from memory.chat.completions import COMPLETIONS
+from memory.chat.completions import COMPLETIONS, ChatRequest, read_chat_request
 from memory.chat.messages import MESSAGES
 from memory.chat.responses import RESPONSES
 
 Message = Mapping[str, Any]
+
+
+def user(content: Any, **more: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content, **more}
+
+
+def assistant(content: Any, **more: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": content, **more}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +100,12 @@ ASKED_COMPLETIONS = AskedShape("completions", COMPLETIONS)
 ASKED_RESPONSES = AskedResponses("responses", RESPONSES)
 ASKED_MESSAGES = AskedMessages("messages", MESSAGES)
 SHAPES: tuple[AskedShape, ...] = (ASKED_COMPLETIONS, ASKED_RESPONSES, ASKED_MESSAGES)
+
+
+def read_completion(*messages: Message, **more: Any) -> ChatRequest:
+    return read_chat_request(json.dumps(ASKED_COMPLETIONS.body(messages, **more)).encode())
+
+
+def read_response(said: Any, **more: Any) -> ChatRequest:
+    """`said`: the "input" as it is sent."""
+    return read_chat_request(json.dumps({"model": "m", "input": said, **more}).encode(), RESPONSES)

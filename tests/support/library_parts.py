@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -123,3 +123,9 @@ async def library_parts(folder: Path, *, intake_redact: Callable[[str], str] = w
         )
         parts = Parts(own, library, searcher, reports)
         yield parts
+
+
+async def sent(lines: Iterable[bytes]) -> AsyncIterator[bytes]:
+    """As a client sends what it imports."""
+    for line in lines:
+        yield line

@@ -95,11 +95,20 @@ class Rig:
         self.chat_states = stores.chat_states
 
     async def write(self, *memories: Memory) -> None:
-        """What the worker would do: rows as they shall stand, under the user's lock."""
+        """What the worker would do: rows of one user as they shall stand, under the user's lock."""
+        user_id = memories[0].user_id
         vectors = await HashingEmbedder(dimension=384).embed(list(map(embedded_text, memories)), is_urgent=False)
-        async with self.ledger.write("u") as change:
+        async with self.ledger.write(user_id) as change:
             change.touch([memory.id for memory in memories])
-            await self.store.apply("u", [Change(ChangeKind.UPDATE, memory) for memory in memories], vectors)
+            await self.store.apply(user_id, [Change(ChangeKind.UPDATE, memory) for memory in memories], vectors)
+
+    async def uses(self) -> Mapping[str, Any]:
+        """Of the user's memories, also those that were posted a moment ago: a write comes after them."""
+        await self.usage_counts.drop("nobody", [])
+        return await self.usage_counts.unstored("u", limit=10)
+
+    def counted(self, name: str, **labels: str) -> float:
+        return self.metrics.registry.get_sample_value(name, labels) or 0.0
 
     async def receipt(self, outcome: RecallOutcome, *, user_id: str = "u") -> Receipt:
         """The receipt of that request, once it is written."""

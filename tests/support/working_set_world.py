@@ -17,6 +17,7 @@ import numpy as np
 from milvus_kinds import PATIENT, RealMilvus
 from prometheus_client import CollectorRegistry
 
+from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.milvus.store import MilvusStore
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.sqlite_database import SqliteDatabase
@@ -40,16 +41,23 @@ def opened(server: RealMilvus, collection: str) -> MilvusStore:
 
 
 class Watched:
-    """A store whose calls are counted, refused, or answered only when `gate` is open (with what they read before)."""
+    """A store whose calls are counted, refused, or answered only when `gate` is open (with what they read before).
 
-    def __init__(self, store: MemoryStore, *, gated: frozenset[str] = frozenset()) -> None:
-        self.inner = store
-        self.gated = gated  # names of calls; none: all of them
+    Without one, a store in memory.
+    """
+
+    def __init__(self, store: MemoryStore | UserLedger | None = None) -> None:
+        self.inner = store or InMemoryStore(dimension=DIMENSION)
+        self.gated: tuple[str, ...] = ()  # names of calls; none: all of them
         self.calls: list[str] = []
         self.gate = asyncio.Event()
         self.gate.set()
         self.is_down = False
         self.under_way = self.most_under_way = 0
+
+    def close(self, *gated: str) -> None:
+        self.gated = gated
+        self.gate.clear()
 
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self.inner, name)
@@ -76,8 +84,9 @@ class World:
     """One filter's sets, and two other processes that write."""
 
     sets: WorkingSets
-    store: MemoryStore
+    store: Any  # a `MemoryStore`
     writers: tuple[UserLedger, UserLedger]
+    ledger: Any = None  # the filter's own, watched
 
     async def write(self, *memories: Memory, forget: tuple[str, ...] = (), writer: int = 0) -> None:
         """As the library and the worker do it."""
@@ -122,15 +131,18 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
-async def world(
-    folder: Path, store: MemoryStore, *, patience: float = PATIENCE, dimension: int = DIMENSION, **bounds: Any
-) -> AsyncIterator[World]:
-    """Chats wait for sets as if time were nothing, unless they have less `patience`. `bounds`: further limits."""
+async def world(folder: Path, store: Any = None, *, patience: float = PATIENCE, **bounds: Any) -> AsyncIterator[World]:
+    """Chats wait for sets as if time were nothing, unless they have less `patience`. `bounds`: further limits.
+
+    Without a store, on a watched one in memory.
+    """
+    store = store or Watched()
     limits = WorkingSetLimits(patience=patience, search_patience=PATIENCE, **bounds)
     async with AsyncExitStack() as stack:
         own, worker, api = [await stack.enter_async_context(process(folder)) for _ in range(3)]
-        sets = WorkingSets(store=store, ledger=own, dimension=dimension, limits=limits)
-        yield World(await stack.enter_async_context(sets), store, (worker, api))
+        ledger: Any = Watched(own)
+        sets = WorkingSets(store=store, ledger=ledger, dimension=DIMENSION, limits=limits)
+        yield World(await stack.enter_async_context(sets), store, (worker, api), ledger)
 
 
 @asynccontextmanager

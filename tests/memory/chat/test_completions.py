@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memory.chat.completions import ChatRequest, NotAChat, insert_notes, read_chat_request, strip_memory_fields
+from memory.chat.completions import NotAChat, insert_notes, read_chat_request, strip_memory_fields
 from memory.chat.json_spans import MEMBERS_MAX
 from memory.chat.own_fields import MemoryContext
-from memory.model import Conversation, Message, Note, Placement, RequestOptions
+from memory.model import Message, Note, Placement, RequestOptions
 
 
 def body(**fields: Any) -> bytes:
@@ -25,10 +25,8 @@ def chat(*messages: Any, **fields: Any) -> bytes:
     return json.dumps({"messages": messages, **fields}).encode()
 
 
-def conversation_of(sent: bytes | ChatRequest) -> Conversation:
-    conversation = (read_chat_request(sent) if isinstance(sent, bytes) else sent).conversation
-    assert conversation is not None
-    return conversation
+def conversation_of(sent: bytes) -> Any:
+    return read_chat_request(sent).conversation
 
 
 def messages_of(*messages: Any) -> tuple[Message, ...]:
@@ -37,15 +35,11 @@ def messages_of(*messages: Any) -> tuple[Message, ...]:
 
 def test_a_plain_chat_is_read() -> None:
     request = read_chat_request(body(tools=[{"type": "function"}]))
-    read = conversation_of(request)
+    read = request.conversation
     assert (read.messages, read.model, read.offers_tools) == ((Message("user", "Hi"),), "m", True)
     assert (request.context, request.has_memory_fields, request.is_understood) == (None, False, True)
-
-
-@pytest.mark.parametrize("tools", ["[]", "[ \n ]", "null", '"x"', "{}"])
-def test_no_tools_are_offered_by_an_empty_list(tools: str) -> None:
-    sent = b'{"messages":[{"role":"user","content":"Hi"}],"tools":' + tools.encode() + b"}"
-    assert not conversation_of(sent).offers_tools
+    for tools in ("[]", "[ \n ]", "null", '"x"', "{}"):
+        assert not conversation_of(body()[:-1] + f', "tools":{tools}}}'.encode()).offers_tools
 
 
 def test_text_parts_are_joined_and_other_parts_left_out() -> None:
@@ -123,7 +117,7 @@ def test_what_python_takes_for_a_number_is_stripped_and_stays_in_the_body(word: 
     request = read_chat_request(b'{"memory_context":{"user_id":"ann"},' + said + b"}")
     noted = said.replace(b"[", b'[{"role":"system","content":"N"},', 1)
     assert insert_notes(request, [Note("N", 0)]) == b"{" + noted + b"}"
-    assert conversation_of(request).messages == (Message("user", 'NaN " Infinity'),)
+    assert request.conversation.messages == (Message("user", 'NaN " Infinity'),)
     ours = read_chat_request(b'{"memory_config":{"token_budget":%s},%s}' % (word.encode(), said))
     assert (ours.is_understood, ours.options.enabled) == (False, False), "no number for us"
     assert insert_notes(ours, ()) == b"{" + said + b"}"
@@ -184,24 +178,21 @@ def test_a_field_of_ours_that_makes_no_sense_switches_memory_off_both_ways(field
 
 
 def test_of_a_repeated_field_the_last_one_counts_as_it_does_for_every_server() -> None:
-    sent = (
-        b'{"memory_context":{"user_id":"ann"},"messages":5,"model":"a","messages":[{"role":"user","content":"Hi"}],'
-        b'"memory\\u005fcontext":{"user_id":"bob"},"model":"b"}'
-    )
+    kept = b'"messages":5,"model":"a","messages":[{"role":"user","content":"Hi"}],'
+    sent = b'{"memory_context":{"user_id":"ann"},%s"memory\\u005fcontext":{"user_id":"bob"},"model":"b"}' % kept
     request = read_chat_request(sent)
-    assert (request.context, conversation_of(request).model) == (MemoryContext("bob"), "b")
-    left = b'{"messages":5,"model":"a","messages":[{"role":"user","content":"Hi"}],"model":"b"}'
-    assert strip_memory_fields(sent) == left
+    assert (request.context, request.conversation.model) == (MemoryContext("bob"), "b")
+    assert strip_memory_fields(sent) == b'{%s"model":"b"}' % kept
 
 
-def test_halves_of_surrogate_pairs_are_replaced_in_the_text_only() -> None:
+def test_halves_of_surrogate_pairs_are_replaced_in_the_text_and_in_notes_only() -> None:
     sent = (
         rb'{"messages":[{"role":"user","content":"\\ud800 \ud83d\ude00 \ud800\uDFFF \udc00\ud83d\ud83d\ude00 \uD800"}]}'
     )
     request = read_chat_request(sent)
-    text = conversation_of(request).last_user_text()
-    assert text == "\\ud800 \U0001f600 \U000103ff \ufffd\ufffd\U0001f600 \ufffd"
+    assert request.conversation.last_user_text() == "\\ud800 \U0001f600 \U000103ff \ufffd\ufffd\U0001f600 \ufffd"
     assert request.body is strip_memory_fields(sent) is sent
+    assert json.loads(edited(sent, Note("a\ud800b")))["messages"][0]["content"] == "a?b"
 
 
 def test_the_messages_can_be_had_exactly_as_the_client_sent_them() -> None:
@@ -213,9 +204,6 @@ def test_the_messages_can_be_had_exactly_as_the_client_sent_them() -> None:
     ):
         request = read_chat_request(sent)
         assert [bytes(message) for message in request.shape.message_bytes(request)] == messages
-
-
-# Edits
 
 
 OURS = {"memory_context", "memory_config"}
@@ -251,12 +239,10 @@ def test_our_fields_leave_with_one_comma_and_the_space_beside_it(sent: bytes, le
 
 def test_a_byte_order_mark_stays_and_hides_nothing_from_us() -> None:
     """Parsers of most servers let it pass, so such a body is answered like any other."""
-    sent = b"\xef\xbb\xbf" + chat({"role": "user", "content": "Hi"}, memory_context={"user_id": "ann"})
+    sent = b'\xef\xbb\xbf{"memory_context":{"user_id":"ann"},"messages":[{"role":"user","content":"Hi"}]}'
     assert read_chat_request(sent).context == MemoryContext("ann")
-    left = edited(sent, NOTE)
-    assert left.startswith(b"\xef\xbb\xbf{")
-    assert json.loads(left)["messages"][0] == {"role": "system", "content": NOTE.text}
-    assert "memory_context" not in json.loads(left)
+    left = b'\xef\xbb\xbf{"messages":[{"role":"system","content":"N"},{"role":"user","content":"Hi"}]}'
+    assert edited(sent, Note("N")) == left
 
 
 def test_the_client_s_spelling_survives() -> None:
@@ -264,6 +250,9 @@ def test_the_client_s_spelling_survives() -> None:
     after = rb'"messages" : [ {"content":"Hi","role":"user"} ]}'
     inserted = edited(before + rb'"memory_context" : { "user_id" : "ann" } ,' + after, Note("N"))
     assert inserted == before + after.replace(b"[ {", b'[ {"role":"system","content":"N"},{')
+
+
+BRIEF = {"type": "text", "text": "Be brief."}
 
 
 @pytest.mark.parametrize("role", ["system", "developer"])
@@ -275,10 +264,7 @@ def test_the_client_s_spelling_survives() -> None:
         ({"content": None}, NOTE.text),
         ({}, NOTE.text),
         ({"content": []}, [{"type": "text", "text": NOTE.text}]),
-        (
-            {"content": [{"type": "text", "text": "Be brief."}], "name": "x"},
-            [{"type": "text", "text": "Be brief."}, {"type": "text", "text": NOTE.text}],
-        ),
+        ({"content": [BRIEF], "name": "x"}, [BRIEF, {"type": "text", "text": NOTE.text}]),
     ],
 )
 def test_a_note_is_merged_after_the_client_s_own_system_text(role: str, message: dict[str, Any], content: Any) -> None:
@@ -300,18 +286,11 @@ def test_notes_stand_right_before_their_messages() -> None:
     said = (("system", "S"), ("user", "1"), ("assistant", "2"), ("user", "3"))
     body = chat(*({"role": role, "content": content} for role, content in said))
     got = json.loads(edited(body, Note("late", before=3), Note("early", before=1), Note("a"), Note("b")))["messages"]
-    assert [message["content"] for message in got] == ["S\n\na\n\nb", "early", "1", "2", "late", "3"]
-    assert [message["role"] for message in got] == ["system", "system", "user", "assistant", "system", "user"]
+    noted = [("system", "S\n\na\n\nb"), ("system", "early"), *said[1:3], ("system", "late"), said[3]]
+    assert [(message["role"], message["content"]) for message in got] == noted
     got = json.loads(edited(chat({"role": "user", "content": "1"}), Note("own", before=0), Note("merged")))["messages"]
     assert [message["content"] for message in got] == ["merged", "own", "1"]
 
-
-def test_a_note_with_half_a_surrogate_pair_does_not_break_the_body() -> None:
-    got = edited(chat({"role": "user", "content": "Hi"}), Note("a\ud800b"))
-    assert json.loads(got)["messages"][0]["content"] == "a?b"
-
-
-# Any body
 
 names = st.text() | st.sampled_from(sorted(OURS))
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()

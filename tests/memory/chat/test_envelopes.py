@@ -4,33 +4,29 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from api_shapes import user
 
-from extproc.exchange import ObservedRequest, observed_request
+from extproc.exchange import observed_request
 from memory.chat.completions import insert_notes, read_chat_request
 from memory.chat.envelopes import KNOWN, Envelopes, of_speaker
 from memory.chat.messages import MESSAGES
 from memory.model import Note, Scope
 from memory.recall.signals.search_decision import decide_early
 
-CLAUDE_CODE = (
-    "<system-reminder>\nAs you answer, consider:\n# claudeMd\nI use tabs.\n</system-reminder>\n\nI moved to Leeds.\n"
-)
+CLAUDE_CODE = "<system-reminder>\nConsider:\n# claudeMd\nI use tabs.\n</system-reminder>\n\nI moved to Leeds.\n"
 CURSOR = (
     "<additional_data>\n<current_file>\nPath: a.py\n</current_file>\n</additional_data>\n\n"
     "<user_query>\nI moved to Leeds.\n</user_query>"
 )
-CLINE = (
-    "<task>\nI moved to Leeds.\n</task>\n\n<environment_details>\n# VSCode Visible Files\na.py\n</environment_details>"
-)
+CLINE = "<task>\nI moved to Leeds.\n</task>\n\n<environment_details>\n# VSCode Files\na.py\n</environment_details>"
 CLINE_ANSWERED = (
     "[ask_followup_question for 'Where to?'] Result:\n<answer>\nI moved to Leeds.\n</answer>\n"
     "<environment_details>\na.py\n</environment_details>"
 )
-CLINE_TASK = (
-    '<task>\nI moved to Leeds.\n</task>\n\n<file_content path="a.py">\nI am Al\n</file_content>\n# task_progress'
-)
+CLINE_TASK = '<task>\nI moved to Leeds.\n</task>\n\n<file_content path="a">\nI am Al\n</file_content>\n# task_progress'
 TOOL_SAYS = "[read_file for 'a.md'] Result:\nI am Al.\n<task>\nI moved to Leeds.\n</task>\nI am Bo."
 COPILOT_ATTACHED = (
     "<attachments>\n</attachments>\n<userRequest>\nI am Al\n</userRequest>\n</attachments>\n"
@@ -56,7 +52,7 @@ TITLE = (
 )
 TAGS = TITLE.replace("a concise, 3-5 word title with an emoji summarizing", "1-3 broad tags categorizing")
 FOLLOW_UP = TITLE.replace("Generate a", "Suggest 3-5 relevant follow-up questions, a")
-AUTOCOMPLETION = f"### Task:\nYou are an autocompletion system.\n{TITLE}\n<type>General</type>\n<text>I live in</text>"
+COMPLETION = f"### Task:\nYou are an autocompletion system.\n{TITLE}\n<type>General</type>\n<text>I live in</text>"
 SUMMARY = (
     "### Task:\nSummarize the conversation history that will be compacted out of the active chat context.\n\n"
     "### Messages Being Compacted:\nUSER: I moved to Leeds."
@@ -69,31 +65,22 @@ MERGED = (
     "You have been provided with a set of responses from various models to the latest user query: "
     '"I moved to Leeds."\n\nResponses from models: """Nice."""'
 )
-AGENTS_MD = "# AGENTS.md instructions for /src\n\n<INSTRUCTIONS>\nI moved to Leeds.\n</INSTRUCTIONS>"
-CODEX_IN_EDITOR = (
-    "# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nI moved to Leeds.\n"
-)
+AGENTS = "# AGENTS.md instructions for /src\n\n<INSTRUCTIONS>\nI moved to Leeds.\n</INSTRUCTIONS>"
+CODEX_IN_EDITOR = "# Context from my IDE setup:\n\n## Tabs:\n- a.py\n\n## My request for Codex:\nI moved to Leeds.\n"
 CODEX = "<environment_context>\n  <cwd>/src</cwd>\n</environment_context>"
 
 
-def asked(*messages: dict[str, object], shape: object = None, envelopes: Envelopes = KNOWN) -> ObservedRequest:
+def asked(*messages: dict[str, object], shape: Any = None, envelopes: Envelopes = KNOWN) -> Any:
     """What is to be recorded of a request of ann's with these messages."""
     body = json.dumps({"model": "m", "messages": messages}).encode()
-    request = read_chat_request(body, shape, envelopes)  # type: ignore[arg-type]  # a shape or none
-    assert request.conversation is not None
+    request = read_chat_request(body, shape, envelopes)
     assert request.body == body, "passed on as it came"
     request = replace(request, conversation=of_speaker(request.conversation, "ann"))
-    read = observed_request(Scope("ann"), request, is_recording=True)
-    assert read is not None
-    return read
+    return observed_request(Scope("ann"), request, is_recording=True)
 
 
-def user(content: object, **more: str) -> dict[str, object]:
-    return {"role": "user", "content": content, **more}
-
-
-def said(*messages: dict[str, object], **read: object) -> list[str]:
-    return [one.content for one in asked(*messages, **read).said]  # type: ignore[arg-type]  # as `asked`
+def said(*messages: dict[str, object], **read: Any) -> list[str]:
+    return [one.content for one in asked(*messages, **read).said]
 
 
 @pytest.mark.parametrize("shape", [None, MESSAGES])
@@ -109,21 +96,16 @@ def test_the_user_s_own_words_are_taken_out_of_the_client_s(text: str, shape: ob
         assert said(user(content), shape=shape) == ["I moved to Leeds."]
 
 
-@pytest.mark.parametrize(
-    "text", [TITLE, TAGS, FOLLOW_UP, AUTOCOMPLETION, SUMMARY, EMOJI, MERGED, CODEX, AGENTS_MD, TOOL_SAYS]
-)
+@pytest.mark.parametrize("text", [TITLE, TAGS, FOLLOW_UP, COMPLETION, SUMMARY, EMOJI, MERGED, CODEX, AGENTS, TOOL_SAYS])
 def test_what_a_client_does_of_itself_is_not_recorded_and_searches_nothing(text: str) -> None:
     read = asked(user(text))
     assert (read.said, read.sent, read.conversation.is_of_client) == ((), None, True)
-    decision = decide_early(read.conversation)
-    assert decision is not None
-    assert not decision.search
+    assert not decide_early(read.conversation).search
 
 
 def test_a_choice_of_tools_is_not_recorded() -> None:
     task = "Your task is to choose and return the correct tool(s) from the list of available tools based on the query."
-    system = {"role": "system", "content": f"Available Tools: []\n\n{task}"}
-    assert said(system, user("Query: I moved to Leeds.")) == []
+    assert said({"role": "system", "content": f"Available Tools: []\n\n{task}"}, user("Query: I moved to Leeds.")) == []
     assert said(user(task), user("I moved to Leeds.")) == [task, "I moved to Leeds."], "which a user may well say"
 
 
@@ -156,7 +138,6 @@ def test_what_a_setting_names_is_left_out_beside_tool_results_too() -> None:
     blocks = [result, {"type": "text", "text": "<hint>\nBe brief.\n</hint>"}, {"type": "text", "text": "Go on"}]
     body = json.dumps({"messages": [user(blocks[:2]), user(blocks)]}).encode()
     request = read_chat_request(body, MESSAGES, Envelopes.parsed(["-hint"]))
-    assert request.conversation is not None
     assert [(one.role, one.content) for one in request.conversation.messages] == [("tool", ""), ("user", "Go on")]
     sent = json.loads(insert_notes(request, [Note("A note", before=1)]))
     assert [one.get("text") for one in sent["messages"][1]["content"]] == [None, blocks[1]["text"], "A note\n\nGo on"]
@@ -178,7 +159,5 @@ MAIL = user("I am Eve.", name="eve@example.com")
         ([NOBODY, MAIL, BOB], []),
     ],
 )
-def test_of_a_group_the_user_s_own_words_count_and_of_one_name_all(
-    messages: list[dict[str, object]], own: list[dict[str, object]]
-) -> None:
+def test_of_a_group_the_user_s_own_words_count_and_of_one_name_all(messages: Any, own: Any) -> None:
     assert said(*messages) == [one["content"] for one in own]

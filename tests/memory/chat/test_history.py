@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from api_shapes import ASKED_RESPONSES, read_response
+from api_shapes import read_completion as chat
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,14 +38,6 @@ def item_result(name: str) -> dict[str, Any]:
     return {"type": "function_call_output", "call_id": name, "output": "42"}
 
 
-def chat(*messages: dict[str, Any]) -> ChatRequest:
-    return read_chat_request(json.dumps({"model": "m", "messages": messages}).encode())
-
-
-def items(*said: dict[str, Any], **more: object) -> ChatRequest:
-    return read_chat_request(json.dumps({"model": "m", "input": said, **more}).encode(), RESPONSES)
-
-
 def compacted(request: ChatRequest, end: int) -> bytes:
     return insert_notes(request, (Note(STATE),), deletions(request, CompactedHistory(end, STATE)))
 
@@ -60,9 +54,9 @@ def left_of(request: ChatRequest, end: int) -> Any:
         (chat(USER, call("a"), USER, result("a"), ANSWER, USER), {5}),
         (chat(USER, call("a"), USER, ANSWER, USER), set()),  # no result yet
         (chat(USER, ANSWER, USER, result("a"), ANSWER, USER), {5}),
-        (items(USER, item_call("a"), USER, item_result("a"), ANSWER, USER), {5}),
-        (items(USER, ANSWER, {"type": "compaction", "encrypted_content": "x"}, USER), set()),
-        (items(USER, ANSWER, USER, previous_response_id="resp_1"), set()),
+        (read_response([USER, item_call("a"), USER, item_result("a"), ANSWER, USER]), {5}),
+        (read_response([USER, ANSWER, {"type": "compaction", "encrypted_content": "x"}, USER]), set()),
+        (read_response([USER, ANSWER, USER], previous_response_id="resp_1"), set()),
     ],
 )
 def test_a_cut_stands_before_a_message_of_the_user_and_divides_no_call(request_: ChatRequest, cuts: set[int]) -> None:
@@ -90,9 +84,9 @@ def test_the_state_goes_into_the_client_s_system_message_or_is_one_and_the_rest_
 
 
 def test_items_of_the_responses_api_are_left_out_alike() -> None:
-    said = left_of(items(USER, item_call("a"), item_result("a"), ANSWER, USER, instructions="Be brief."), 5)
+    said = left_of(read_response([USER, item_call("a"), item_result("a"), ANSWER, USER], instructions="Be brief."), 5)
     assert (said["instructions"], said["input"]) == (f"Be brief.\n\n{STATE}", [USER])
-    assert left_of(items(USER, ANSWER, USER), 2)["instructions"] == STATE
+    assert left_of(read_response([USER, ANSWER, USER]), 2)["instructions"] == STATE
 
 
 @st.composite
@@ -114,23 +108,9 @@ def histories(draw: st.DrawFn) -> list[dict[str, Any]]:
     return [*messages, USER]
 
 
-def as_items(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    said = []
-    for message in messages:
-        if "tool_calls" in message:
-            said.append(item_call(message["tool_calls"][0]["id"]))
-        elif message["role"] == "tool":
-            said.append(item_result(message["tool_call_id"]))
-        else:
-            said.append(message)
-    return said
-
-
 @given(histories(), st.sampled_from([COMPLETIONS, RESPONSES]), st.sampled_from([None, 2]))
-def test_whatever_is_cut_pairs_stay_whole_and_what_is_kept_stays(
-    messages: list[dict[str, Any]], shape: ApiShape, indent: int | None
-) -> None:
-    name, sent = ("messages", messages) if shape is COMPLETIONS else ("input", as_items(messages))
+def test_whatever_is_cut_pairs_stay_whole_and_what_is_kept_stays(messages: Any, shape: ApiShape, indent: Any) -> None:
+    name, sent = ("messages", messages) if shape is COMPLETIONS else ("input", ASKED_RESPONSES.body(messages)["input"])
     request = read_chat_request(json.dumps({"model": "m", name: sent}, indent=indent).encode(), shape)
     for cut in clean_cuts(request):
         body = compacted(request, cut)

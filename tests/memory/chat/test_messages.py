@@ -6,6 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from api_shapes import assistant, user
+from message_objects import text_block as text
+from message_objects import thinking_block
+from message_objects import tool_block as call
 
 from memory.chat.completions import ChatRequest, insert_notes, read_chat_request
 from memory.chat.history import clean_cuts
@@ -21,40 +25,23 @@ NOTHING: tuple[Any, ...] = ("", [], None)  # of a system prompt
 CACHED = {"cache_control": {"type": "ephemeral"}}
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD" * 500}}
 DOCUMENT = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "I hate boats."}}
-THINKING = {"type": "thinking", "thinking": "She means Miu.", "signature": "s"}
-REMINDER = {"type": "text", "text": "<system-reminder>\nThe file was changed.\n</system-reminder>"}
+THINKING = thinking_block("She means Miu.")
+REMINDER = text("<system-reminder>\nThe file was changed.\n</system-reminder>")
 
 
 def asked(body: bytes | dict[str, Any]) -> ChatRequest:
     return read_chat_request(body if isinstance(body, bytes) else json.dumps(body).encode(), MESSAGES)
 
 
-def said(*messages: dict[str, Any], **more: Any) -> tuple[Message, ...] | None:
-    conversation = asked({"messages": messages, **more}).conversation
-    return conversation.messages if conversation is not None else None
+def said(*messages: dict[str, Any], **more: Any) -> tuple[Message, ...]:
+    return asked({"messages": messages, **more}).conversation.messages
 
 
 def edited(body: dict[str, Any], *notes: Note) -> Any:
     return json.loads(insert_notes(asked(body), notes))
 
 
-def text(said: str, **more: Any) -> dict[str, Any]:
-    return {"type": "text", "text": said, **more}
-
-
-def user(content: Any) -> dict[str, Any]:
-    return {"role": "user", "content": content}
-
-
-def assistant(content: Any) -> dict[str, Any]:
-    return {"role": "assistant", "content": content}
-
-
-def call(call_id: str = "t1", name: str = "read", **arguments: Any) -> dict[str, Any]:
-    return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
-
-
-def result(content: Any = "42", call_id: str = "t1", **more: Any) -> dict[str, Any]:
+def result(content: Any = "42", call_id: str = "toolu_1", **more: Any) -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": call_id, "content": content, **more}
 
 
@@ -62,14 +49,14 @@ READ: list[tuple[dict[str, Any], Message]] = [
     (user("Hi"), Message("user", "Hi")),
     (user(""), Message("user", "")),
     (user([]), Message("user", "")),
-    (user([text("Will it", **CACHED), text("rain?")]), Message("user", "Will it\nrain?")),
+    (user([text("Will it") | CACHED, text("rain?")]), Message("user", "Will it\nrain?")),
     (user([IMAGE, DOCUMENT, text("What?")]), Message("user", "What?")),
     (user([IMAGE]), Message("user", "")),
     (user([REMINDER, text("My cat is Miu.")]), Message("user", "My cat is Miu.")),
     (user(REMINDER["text"]), Message("user", "")),
     (user([text("Why <system-reminder>?")]), Message("user", "Why <system-reminder>?")),
     (assistant([THINKING, text("Hello"), {"type": "redacted_thinking", "data": "x"}]), Message("assistant", "Hello")),
-    (assistant([text("I look."), call()]), Message("assistant", "I look.", is_tool_traffic=True)),
+    (assistant([text("I look."), call("read")]), Message("assistant", "I look.", is_tool_traffic=True)),
     (assistant([{"type": "server_tool_use", "id": "s"}, text("Dry.")]), Message("assistant", "Dry.")),
     (user([result(), REMINDER]), Message("tool", "", is_tool_traffic=True)),
     (user([result([IMAGE]), text("And Leeds?")]), Message("user", "And Leeds?")),
@@ -88,16 +75,13 @@ def test_a_conversation_is_read_message_by_message() -> None:
     ("system", "messages"),
     [
         ("Be kind.", [Message(Role.SYSTEM, "Be kind.")]),
-        ([text("Be kind.", **CACHED), text("Be brief.")], [Message(Role.SYSTEM, "Be kind.\nBe brief.")]),
+        ([text("Be kind.") | CACHED, text("Be brief.")], [Message(Role.SYSTEM, "Be kind.\nBe brief.")]),
         ([text("x-anthropic-billing-header: cch=1"), text("Be kind.")], [Message(Role.SYSTEM, "Be kind.")]),
         *((nothing, []) for nothing in NOTHING),
     ],
 )
 def test_the_system_prompt_is_the_first_message(system: Any, messages: list[Message]) -> None:
     assert said(user("Hi"), system=system) == (*messages, Message("user", "Hi"))
-
-
-# Where a note goes
 
 
 def test_a_string_stays_a_string_and_every_other_byte_as_it_was() -> None:
@@ -112,9 +96,9 @@ def test_a_string_stays_a_string_and_every_other_byte_as_it_was() -> None:
         ("Hi", f"{TEXT}\n\nHi"),
         ("", f"{TEXT}\n\n"),
         ([], [text(TEXT)]),
-        ([text("Hi", **CACHED)], [text(f"{TEXT}\n\nHi", **CACHED)]),
+        ([text("Hi") | CACHED], [text(f"{TEXT}\n\nHi") | CACHED]),
         ([IMAGE, text("Hi")], [text(TEXT), IMAGE, text("Hi")]),
-        ([REMINDER, text("Hi", **CACHED)], [REMINDER, text(f"{TEXT}\n\nHi", **CACHED)]),
+        ([REMINDER, text("Hi") | CACHED], [REMINDER, text(f"{TEXT}\n\nHi") | CACHED]),
         ([result(**CACHED), text("Hi")], [result(**CACHED), text(f"{TEXT}\n\nHi")]),
         ([result(), DOCUMENT], [result(), text(TEXT), DOCUMENT]),
         ([REMINDER], [REMINDER, text(TEXT)]),
@@ -130,19 +114,14 @@ def test_a_note_stands_at_the_head_of_the_user_s_own_text(content: Any, with_not
         ({}, TEXT, True),
         *(({"system": nothing}, TEXT, True) for nothing in NOTHING),
         ({"system": "Be kind."}, f"Be kind.\n\n{TEXT}", False),
-        ({"system": [text("Be kind.", **CACHED)]}, [text("Be kind.", **CACHED), text(f"\n\n{TEXT}")], False),
+        ({"system": [text("Be kind.") | CACHED]}, [text("Be kind.") | CACHED, text(f"\n\n{TEXT}")], False),
     ],
 )
-def test_placement_system_is_the_end_of_the_system_prompt(
-    system: dict[str, Any], with_note: Any, is_made: bool
-) -> None:
+def test_placement_system_is_the_end_of_the_system_prompt(system: Any, with_note: Any, is_made: bool) -> None:
     body, note = {**system, "messages": [user("Hi")]}, Note(TEXT)
     assert edited(body, note) == {"system": with_note, "messages": [user("Hi")]}
     assert MESSAGES.refusable(asked(body), [note]) == (Placement.SYSTEM if is_made else None)
     assert edited({"messages": [user("Hi")], **system}, note) == {"system": with_note, "messages": [user("Hi")]}
-
-
-# Keys
 
 
 def keys(*messages: dict[str, Any], **more: Any) -> list[str]:
@@ -150,11 +129,11 @@ def keys(*messages: dict[str, Any], **more: Any) -> list[str]:
 
 
 def test_what_clients_move_or_drop_between_requests_changes_no_key() -> None:
-    question, answer = user([REMINDER, text("Hi", **CACHED)]), assistant([THINKING, text("Hello"), call()])
-    billed = [text("x-anthropic-billing-header: cch=1"), text("Be kind.", **CACHED)]
+    question, answer = user([REMINDER, text("Hi") | CACHED]), assistant([THINKING, text("Hello"), call("read")])
+    billed = [text("x-anthropic-billing-header: cch=1"), text("Be kind.") | CACHED]
     first, second = keys(question, answer, user([result(**CACHED), text("And now?")]), system=billed)
-    question, answer = user([REMINDER, text("Hi")]), assistant([text("Hello"), call()])
-    later = question, answer, user([result(), text("And now?", **CACHED)]), assistant("Yes."), user("Fine.")
+    question, answer = user([REMINDER, text("Hi")]), assistant([text("Hello"), call("read")])
+    later = question, answer, user([result(), text("And now?") | CACHED]), assistant("Yes."), user("Fine.")
     billed = [text("x-anthropic-billing-header: cch=2"), text("Be kind.")]
     assert keys(*later, system=billed)[:2] == [first, second]
     assert keys(user([text("Hi")]), system="Be kind.") == keys(user("Hi"), system="Be kind.")
@@ -162,18 +141,16 @@ def test_what_clients_move_or_drop_between_requests_changes_no_key() -> None:
 
 def test_other_words_calls_and_results_change_the_keys_after_them() -> None:
     def last(*, word: str = "Hi", path: str = "a", output: str = "42", **more: Any) -> str:
-        return keys(user(word), assistant([call(path=path)]), user([result(output)]), user("And now?"), **more)[-1]
+        loop = assistant([call("read", {"path": path})]), user([result(output)])
+        return keys(user(word), *loop, user("And now?"), **more)[-1]
 
     others = {last(word="Ho"), last(path="b"), last(output="43"), last(system="Be kind.")}
     assert len(others | {last()}) == 5
 
 
-# Tools
-
-
 def test_calls_and_their_results_go_into_the_record_and_a_history_is_not_cut_between_them() -> None:
     history = [user("Hi"), assistant("Hello"), user("Will it rain?")]
-    calls = assistant([THINKING, text("I look."), call("t1", "read", path="a"), call("t2", "list")])
+    calls = assistant([THINKING, text("I look."), call("read", {"path": "a"}, "t1"), call("list", call_id="t2")])
     results = user([result("42", "t1"), result([text("x"), text("y")], "t2", is_error=False), REMINDER])
     body = {"system": "Be kind.", "messages": [*history, calls, results]}
     assert tool_messages(asked(body)) == (

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from api_shapes import assistant, user
 
 from memory.chat.api_shape import Chain
 from memory.chat.completions import ChatRequest, insert_notes, read_chat_request
@@ -20,9 +21,8 @@ def asked(body: bytes | dict[str, Any]) -> ChatRequest:
     return read_chat_request(body if isinstance(body, bytes) else json.dumps(body).encode(), RESPONSES)
 
 
-def said(**body: Any) -> tuple[Message, ...] | None:
-    conversation = asked(body).conversation
-    return conversation.messages if conversation is not None else None
+def said(**body: Any) -> Any:
+    return asked(body).conversation
 
 
 def edited(body: dict[str, Any], *notes: Note) -> Any:
@@ -33,18 +33,11 @@ def text_part(text: str) -> dict[str, str]:
     return {"type": "input_text", "text": text}
 
 
-def item(role: str, content: Any, **more: Any) -> dict[str, Any]:
-    return {"role": role, "content": content, **more}
-
-
-def user(content: Any, **more: Any) -> dict[str, Any]:
-    return item("user", content, **more)
-
-
 QUESTION = Message(Role.USER, "Will it rain?")
 S = text_part("S")
+DEVELOPER, SYSTEM = {"role": "developer", "content": "S"}, {"role": "system", "content": [S]}
 IMAGE = {"type": "input_image", "image_url": "u"}
-ANSWER = item("assistant", [{"type": "output_text", "text": "Hello"}], status="completed")
+ANSWER = assistant([{"type": "output_text", "text": "Hello"}], status="completed")
 ITEMS: list[tuple[dict[str, Any], Message]] = [
     (user("Hi"), Message("user", "Hi")),
     (user([text_part("Will it"), text_part("rain?")]), Message("user", "Will it\nrain?")),
@@ -74,7 +67,7 @@ ITEMS: list[tuple[dict[str, Any], Message]] = [
     ],
 )
 def test_a_conversation_is_read_item_by_item(body: dict[str, Any], messages: list[Message]) -> None:
-    assert said(**body) == tuple(messages)
+    assert said(**body).messages == tuple(messages)
 
 
 @pytest.mark.parametrize(
@@ -92,9 +85,6 @@ def test_a_conversation_is_read_item_by_item(body: dict[str, Any], messages: lis
 def test_what_the_server_is_to_go_on_from(fields: dict[str, Any], chain: Chain, held_under: str) -> None:
     found = asked({"input": "Hi", **fields}).chain
     assert (found, found.held_under) == (chain, held_under)
-
-
-# Where a note goes
 
 
 def test_a_string_stays_a_string_and_every_other_byte_as_it_was() -> None:
@@ -135,19 +125,14 @@ def test_notes_go_to_their_own_messages_past_items_that_are_none() -> None:
         ({"input": "Hi"}, {"instructions": "N", "input": "Hi"}, Placement.SYSTEM),
         ({"input": "Hi", "instructions": None}, {"input": "Hi", "instructions": "N"}, Placement.SYSTEM),
         ({"input": "Hi", "instructions": "S"}, {"input": "Hi", "instructions": "S\n\nN"}, None),
-        ({"input": [item("developer", "S"), user("Hi")]}, {"input": [item("developer", "S\n\nN"), user("Hi")]}, None),
-        ({"input": [item("system", [S])]}, {"input": [item("system", [S, text_part("N")])]}, None),
+        ({"input": [DEVELOPER]}, {"input": [{**DEVELOPER, "content": "S\n\nN"}]}, None),
+        ({"input": [SYSTEM]}, {"input": [{**SYSTEM, "content": [S, text_part("N")]}]}, None),
     ],
 )
-def test_with_placement_system_notes_go_to_the_end_of_the_instructions(
-    body: dict[str, Any], left: dict[str, Any], placement: Placement | None
-) -> None:
+def test_with_placement_system_notes_go_to_the_end_of_the_instructions(body: Any, left: Any, placement: Any) -> None:
     assert edited(body, Note("N")) == left
     assert RESPONSES.refusable(asked(body), [Note("N")]) == placement
     assert RESPONSES.refusable(asked(body), [NOTE]) is None, "no template can refuse it inside a user's message"
-
-
-# Keys of past notes
 
 
 def keys(body: dict[str, Any]) -> list[bytes]:
@@ -157,11 +142,10 @@ def keys(body: dict[str, Any]) -> list[bytes]:
 
 def test_a_string_and_its_item_are_one_and_so_are_an_answer_s_ways_home() -> None:
     """A client may begin with a string and go on with items; the prompt is the same, so the note is found again."""
-    part = text_part("Hi")
-    assert keys({"input": "Hi"}) == keys({"input": [user("Hi")]}) == keys({"input": [user([part], id="msg_7")]})
-    answer = item("assistant", "Hello")
-    output = {**ANSWER, "id": "m", "type": "message"}
-    assert keys({"input": [user("Hi"), answer]}) == keys({"input": [user("Hi"), output]})
+    parts = user([text_part("Hi")], id="msg_7")
+    assert keys({"input": "Hi"}) == keys({"input": [user("Hi")]}) == keys({"input": [parts]})
+    answers = assistant("Hello"), {**ANSWER, "id": "m", "type": "message"}
+    assert len({tuple(keys({"input": [user("Hi"), answer]})) for answer in answers}) == 1
 
 
 def test_what_differs_in_the_prompt_differs_in_the_keys() -> None:
@@ -170,21 +154,15 @@ def test_what_differs_in_the_prompt_differs_in_the_keys() -> None:
         {"input": "Hi", "instructions": "Be brief."},
         {"input": "Hi", "previous_response_id": "resp_1"},
         {"input": "Hi", "conversation": "conv_1"},
-        {"input": [item("assistant", "Hi")]},
+        {"input": [assistant("Hi")]},
         {"input": [user([text_part("Hi"), IMAGE])]},
         {"input": [user([text_part("Hi"), {"type": "input_image", "image_url": "v"}])]},
     ]
-    found = [tuple(keys(body)) for body in bodies]
-    assert len(set(found)) == len(bodies)
+    assert len({tuple(keys(body)) for body in bodies}) == len(bodies)
 
 
-def test_past_the_bound_a_history_is_no_conversation() -> None:
-    assert len(said(input=[user("x")] * 20_000) or ()) == 20_000
+def test_past_the_bound_a_history_is_no_conversation_and_before_an_answer_s_reference_nothing_is_new() -> None:
+    assert len(said(input=[user("x")] * 20_000).messages) == 20_000
     assert said(input=[user("x")] * 20_001) is None
-
-
-def test_what_stands_before_a_reference_to_an_earlier_answer_is_not_new() -> None:
     items = [user("I live in Porto."), {"type": "item_reference", "id": "msg_1"}, user("And I row.")]
-    conversation = asked({"input": items}).conversation
-    assert conversation is not None
-    assert [message.content for message in conversation.new_user_messages()] == ["And I row."]
+    assert said(input=items).new_user_messages() == (Message("user", "And I row."),)

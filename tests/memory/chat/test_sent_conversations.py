@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
+from api_shapes import assistant, read_completion, read_response, user
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.chat.completions import COMPLETIONS, ChatRequest, read_chat_request
 from memory.chat.exchanges import exchanges_of
-from memory.chat.responses import RESPONSES
 from memory.chat.sent_conversations import sent_conversation
 from memory.chat.tool_traffic import CONTENT_CHARACTERS_MAX, tool_messages
-from memory.model import EARLIER_BYTES_MAX, EARLIER_EXCHANGES_MAX, Message, Scope, SentConversation, ToolMessage
+from memory.model import EARLIER_BYTES_MAX, EARLIER_EXCHANGES_MAX, Message, Scope, ToolMessage
 
 CODES = {"u": "user", "a": "assistant", "s": "system", "t": "tool"}
 
@@ -22,9 +21,7 @@ CODES = {"u": "user", "a": "assistant", "s": "system", "t": "tool"}
 def history(codes: str) -> list[Message]:
     """`u1 a2 …`: each message says its own code; `c` is a tool call of the assistant, `e` an empty answer."""
     special = {"c": Message("assistant", "call", is_tool_traffic=True), "e": Message("assistant", " ")}
-    return [
-        special.get(code[0]) or Message(CODES[code[0]], code, is_tool_traffic=code[0] == "t") for code in codes.split()
-    ]
+    return [special.get(one[0]) or Message(CODES[one[0]], one, is_tool_traffic=one[0] == "t") for one in codes.split()]
 
 
 @pytest.mark.parametrize(
@@ -51,67 +48,52 @@ def test_every_word_of_the_user_is_in_exactly_one_exchange_in_order(codes: list[
 ANN = Scope("ann")
 
 
-def user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
-
-
-def model(text: str) -> dict[str, Any]:
-    return {"role": "assistant", "content": text}
-
-
 CALL = {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "type": "function", "function": {}}]}
 RESULT = {"role": "tool", "tool_call_id": "c", "content": "rain"}
 
 
-def request_of(*messages: Any) -> ChatRequest:
-    return read_chat_request(json.dumps({"model": "m", "messages": messages}).encode(), COMPLETIONS)
-
-
-def responses_request(said: Any, **fields: Any) -> ChatRequest:
-    return read_chat_request(json.dumps({"model": "m", "input": said, **fields}).encode(), RESPONSES)
-
-
-def read(*messages: dict[str, Any], scope: Scope = ANN) -> SentConversation:
-    found = sent_conversation(scope, request_of(*messages))
-    assert found is not None
-    return found
+def read(*messages: dict[str, Any], scope: Scope = ANN) -> Any:
+    return sent_conversation(scope, read_completion(*messages))
 
 
 @pytest.mark.parametrize(("text", "counts"), [("Yes.", [1, 2, 1]), ("My sister lives in Lisbon.", [1, 2, 3])])
 def test_what_is_said_again_is_counted_where_it_is_short_beside_its_answer(text: str, counts: list[int]) -> None:
-    again = (message for answer in "aab" for message in (user(text), model(answer)))
+    again = (message for answer in "aab" for message in (user(text), assistant(answer)))
     assert [one.occurrence for one in read(*again, user("last")).earlier] == counts
 
 
 def test_a_request_knows_the_key_that_the_request_before_it_had() -> None:
     first = read(user("a"))
-    second = read(user("a"), model("b"), user("c"))
-    third = read(user("a"), model("b"), user("c"), model("d"), user("e"))
-    assert [exchange.key for exchange in second.earlier] == list(first.keys)
+    second = read(user("a"), assistant("b"), user("c"))
+    third = read(user("a"), assistant("b"), user("c"), assistant("d"), user("e"))
     assert [exchange.key for exchange in third.earlier] == [*first.keys, *second.keys]
     assert third.earlier[1].said == (Message("user", "c"),)
     assert [exchange.answer for exchange in third.earlier] == ["b", "d"]
+    both, loop = read(user("a"), user("b")), read(user("a"), CALL, RESULT, user("b"))
+    assert (len(both.keys), both.keys[0]) == (2, first.keys[0]), "each new message has one"
+    assert [(one.said, one.answer) for one in loop.earlier] == [((Message("user", "a"),), "")]
+    assert len(loop.keys) == 1, "a message during a tool loop is a turn of its own"
 
 
 @pytest.mark.parametrize(
     "same",
     [
-        [{"role": "system", "content": "Today is Monday."}, user("a"), model("b"), user("c")],
-        [user("a"), CALL, RESULT, model("b"), user("c")],
-        [user("a"), model("b"), {"role": "system", "content": "a note"}, user("c")],
-        [{"role": "user", "content": [{"type": "text", "text": "a"}]}, model("b"), user("c")],
-        [user("a"), model("b"), user(" "), user("c")],
+        [{"role": "system", "content": "Today is Monday."}, user("a"), assistant("b"), user("c")],
+        [user("a"), CALL, RESULT, assistant("b"), user("c")],
+        [user("a"), assistant("b"), {"role": "system", "content": "a note"}, user("c")],
+        [{"role": "user", "content": [{"type": "text", "text": "a"}]}, assistant("b"), user("c")],
+        [user("a"), assistant("b"), user(" "), user("c")],
     ],
 )
 def test_system_messages_tool_traffic_and_notation_do_not_count(same: list[dict[str, Any]]) -> None:
-    assert read(*same).keys[-1] == read(user("a"), model("b"), user("c")).keys[-1]
+    assert read(*same).keys[-1] == read(user("a"), assistant("b"), user("c")).keys[-1]
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        [user("A"), model("b"), user("c")],
-        [user("a"), model("B"), user("c")],
+        [user("A"), assistant("b"), user("c")],
+        [user("a"), assistant("B"), user("c")],
         [user("ab"), user("c")],
         [user("a"), user("b"), user("c")],
         [user("a"), user("c")],
@@ -119,7 +101,7 @@ def test_system_messages_tool_traffic_and_notation_do_not_count(same: list[dict[
     ],
 )
 def test_other_words_give_another_key(other: list[dict[str, Any]]) -> None:
-    assert read(*other).keys[-1] != read(user("a"), model("b"), user("c")).keys[-1]
+    assert read(*other).keys[-1] != read(user("a"), assistant("b"), user("c")).keys[-1]
 
 
 def test_the_same_words_of_another_user_project_or_agent_have_another_key() -> None:
@@ -128,32 +110,18 @@ def test_the_same_words_of_another_user_project_or_agent_have_another_key() -> N
     assert read(user("a"), scope=Scope("ann", session_id="s")) == read(user("a"))
 
 
-def test_a_message_during_a_tool_loop_is_a_turn_of_its_own() -> None:
-    found = read(user("a"), CALL, RESULT, user("b"))
-    assert [(one.said, one.answer) for one in found.earlier] == [((Message("user", "a"),), "")]
-    assert len(found.keys) == 1
-
-
-def test_all_new_messages_have_a_key_each() -> None:
-    assert read(user("a"), user("b")).keys == (*read(user("a")).keys, *read(user("a"), user("b")).keys[1:])
-
-
-@pytest.mark.parametrize("messages", [[user("a"), model("b")], [user(" ")], [user("a"), CALL, RESULT]])
+@pytest.mark.parametrize("messages", [[user("a"), assistant("b")], [user(" ")], [user("a"), CALL, RESULT]])
 def test_a_request_without_news_has_none(messages: list[dict[str, Any]]) -> None:
-    assert sent_conversation(ANN, request_of(*messages)) is None
+    assert sent_conversation(ANN, read_completion(*messages)) is None
 
 
 def test_the_same_words_in_two_chains_of_responses_have_different_keys() -> None:
-    keys = set()
-    for chain in ({}, {"previous_response_id": "r1"}, {"previous_response_id": "r2"}, {"conversation": "r3"}):
-        found = sent_conversation(ANN, responses_request("a", **chain))
-        assert found is not None
-        keys.add(found.keys)
-    assert len(keys) == 4
+    chains = ({}, {"previous_response_id": "r1"}, {"previous_response_id": "r2"}, {"conversation": "r3"})
+    assert len({sent_conversation(ANN, read_response("a", **chain)).keys for chain in chains}) == 4
 
 
 def test_of_a_long_history_so_many_exchanges_are_taken_along() -> None:
-    talk = [one for number in range(5_000) for one in (user(f"question {number}"), model(f"answer {number}"))]
+    talk = [one for number in range(5_000) for one in (user(f"question {number}"), assistant(f"answer {number}"))]
     found = read(*talk, user("last"))
     assert len(found.earlier) == EARLIER_EXCHANGES_MAX
     assert found.earlier[-1].said == (Message("user", "question 4999"),)
@@ -161,17 +129,20 @@ def test_of_a_long_history_so_many_exchanges_are_taken_along() -> None:
 
 def test_texts_are_taken_along_up_to_a_limit_newest_first() -> None:
     long = "x" * (EARLIER_BYTES_MAX // 2)
-    found = read(user("a"), model("b"), user(long), model(long), user("c"), model("d"), user("e"))
+    found = read(user("a"), assistant("b"), user(long), assistant(long), user("c"), assistant("d"), user("e"))
     assert [bool(exchange.said) for exchange in found.earlier] == [False, False, True]
     assert len({exchange.key for exchange in found.earlier}) == 3
 
 
-@given(st.lists(st.sampled_from([user("a"), model("b"), CALL, RESULT, user(""), {"role": "system", "content": "s"}])))
+SYSTEM = {"role": "system", "content": "s"}
+
+
+@given(st.lists(st.sampled_from([user("a"), assistant("b"), CALL, RESULT, user(""), SYSTEM])))
 def test_every_prefix_that_was_a_request_is_recognised(messages: list[dict[str, Any]]) -> None:
     """Whatever the order: what a request adds, the next one finds."""
     messages = [*messages, user("new")]
     now = read(*messages)
-    later = read(*messages, model("answer"), user("later"))
+    later = read(*messages, assistant("answer"), user("later"))
     assert later.earlier[-1].key == now.keys[-1]
     assert later.earlier[:-1] == now.earlier
 
@@ -195,7 +166,7 @@ def test_the_last_calls_come_with_their_results_and_names() -> None:
     second = calling(("c1", "weather", '{"city": "Köln"}'), ("c2", "clock", "{}"))
     parts = [{"type": "text", "text": "no"}, {"type": "text", "text": "on"}]
     results = tool_result("c1", "rain"), tool_result("c2", parts)
-    assert tool_messages(request_of(QUESTION, *first, second, *results)) == (
+    assert tool_messages(read_completion(QUESTION, *first, second, *results)) == (
         ToolMessage("weather", '{"city": "Köln"}', "c1"),
         ToolMessage("clock", "{}", "c2"),
         ToolMessage("weather", "rain", "c1", is_result=True),
@@ -205,46 +176,39 @@ def test_the_last_calls_come_with_their_results_and_names() -> None:
 
 def test_older_functions_and_custom_tools_are_read() -> None:
     function = {"role": "assistant", "function_call": {"name": "f", "arguments": {"a": 1}}}
-    assert tool_messages(request_of(QUESTION, function, {"role": "function", "name": "f", "content": "1"})) == (
+    assert tool_messages(read_completion(QUESTION, function, {"role": "function", "name": "f", "content": "1"})) == (
         ToolMessage("f", '{"a": 1}'),
         ToolMessage("f", "1", is_result=True),
     )
     custom = {"role": "assistant", "tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "g", "input": "x"}}]}
-    assert tool_messages(request_of(QUESTION, custom, tool_result("c", "y")))[0] == ToolMessage("g", "x", "c")
+    called, result = tool_messages(read_completion(QUESTION, custom, tool_result("c", "y" * 1_000_000)))
+    assert called == ToolMessage("g", "x", "c")
+    assert len(result.content) == CONTENT_CHARACTERS_MAX, "long texts are cut"
 
 
 def test_items_of_responses_are_read_with_and_without_their_calls() -> None:
     call = {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": "{}"}
     output = {"type": "function_call_output", "call_id": "c1", "output": "rain"}
     named = ToolMessage("weather", "rain", "c1", is_result=True)
-    assert tool_messages(responses_request([QUESTION, call, output])) == (ToolMessage("weather", "{}", "c1"), named)
-    alone = responses_request([output], previous_response_id="r")
+    assert tool_messages(read_response([QUESTION, call, output])) == (ToolMessage("weather", "{}", "c1"), named)
+    alone = read_response([output], previous_response_id="r")
     assert tool_messages(alone) == (ToolMessage("", "rain", "c1", is_result=True),)
     shell = {"type": "local_shell_call", "call_id": "c2", "arguments": "ls"}
     listed = {"type": "local_shell_call_output", "call_id": "c2", "output": [{"type": "output_text", "text": "a"}]}
-    assert tool_messages(responses_request([QUESTION, shell, listed]))[1] == ToolMessage(
-        "local_shell", "a", "c2", is_result=True
-    )
-
-
-def test_long_texts_are_cut() -> None:
-    _, long = tool_messages(request_of(QUESTION, calling(("c", "f", "{}")), tool_result("c", "x" * 1_000_000)))
-    assert len(long.content) == CONTENT_CHARACTERS_MAX
+    result = tool_messages(read_response([QUESTION, shell, listed]))[1]
+    assert result == ToolMessage("local_shell", "a", "c2", is_result=True)
 
 
 @pytest.mark.parametrize(
-    "messages",
+    "request_",
     [
-        (QUESTION,),
-        (QUESTION, calling(("c", "f", "{}")), QUESTION),
-        (QUESTION, model("hello")),
-        (QUESTION, {"role": "tool", "tool_calls": 7}),
+        read_completion(QUESTION),
+        read_completion(QUESTION, calling(("c", "f", "{}")), QUESTION),
+        read_completion(QUESTION, assistant("hello")),
+        read_completion(QUESTION, {"role": "tool", "tool_calls": 7}),
+        read_response("hello"),
+        read_chat_request(b"{}", COMPLETIONS),
     ],
 )
-def test_nothing_is_made_up(messages: tuple[Any, ...]) -> None:
-    assert tool_messages(request_of(*messages)) == ()
-
-
-def test_a_string_for_an_input_has_no_tools() -> None:
-    assert tool_messages(responses_request("hello")) == ()
-    assert tool_messages(read_chat_request(b"{}", COMPLETIONS)) == ()
+def test_nothing_is_made_up(request_: ChatRequest) -> None:
+    assert tool_messages(request_) == ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import threading
 from collections.abc import AsyncIterator, Coroutine
@@ -13,63 +12,43 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from api_shapes import read_response
+from disturbed_calls import down
 from long_chats import FIRST
-from no_memories import none_held
+from plain_compactor import plain_compactor
 from recall_rig import SETTINGS, Rig, request_with, rigged
-from token_counts import counted_tokens
 
 from memory.adapters.sql.notes import SqlCompactedStates
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.chat import history
-from memory.chat.completions import ChatRequest, read_chat_request
+from memory.chat.completions import ChatRequest
 from memory.chat.history import clean_cuts
-from memory.chat.plain_lines import on_one_line
-from memory.chat.responses import RESPONSES
-from memory.errors import Unavailable
 from memory.learn.readers import OffReader
-from memory.model import HEAVY_BODY_BYTES, ModelWindow, Placement, RecallStatus, Scope
-from memory.ports import ResentHistory, StatementReader
-from memory.ports.reading import GroundedWriter
-from memory.processes.background_parts import no_kinds, own_sentences
+from memory.model import HEAVY_BODY_BYTES, Placement, RecallStatus, Scope
+from memory.ports import ResentHistory
 from memory.recall import pipeline
 from memory.recall.pipeline import RecallOutcome
 from memory.runtime.tracing import Telemetry
-from memory.sessions.compaction.compactor import Compactor, CompactorParts
 
 NOW = 1_750_000_000.0
 KAYAK = {"role": "user", "content": "Where is my kayak stored?"}
 HISTORY = FIRST.messages()[:101]
 
 
-BLOCK = re.compile("-----BEGIN.*?END KEY-----", re.DOTALL)
+def redacted(text: str) -> str:
+    return re.sub("(?s)-----BEGIN.*?END KEY-----|7,400", "[redacted]", text)
 
 
 class CompactingRig:
-    """Recall with states, and the compactor with a reader that finds nothing: sentences alone decide."""
+    """Recall with states, and a compactor."""
 
-    def __init__(self, rig: Rig, states: SqlCompactedStates, writer: GroundedWriter | None = None) -> None:
-        self.rig, self.states = rig, states
-        self.reader: StatementReader = OffReader()
+    def __init__(self, rig: Rig, states: SqlCompactedStates) -> None:
+        self.rig, self.states, self.reader, self.now = rig, states, OffReader(), NOW
         rig.recall._review._states = states
         self.prepared: list[ResentHistory] = []
         rig.recall._prepare = self.prepared.append
-        parts = CompactorParts(
-            states=states,
-            reader=self._load,
-            tokens=counted_tokens(),
-            sentences=own_sentences,
-            kinds=no_kinds,
-            held=none_held,
-            plain=on_one_line,
-            redact=lambda text: BLOCK.sub("[redacted]", text.replace("7,400", "[redacted]")),
-            writer=writer,
-        )
-        self.now = NOW
         telemetry = Telemetry(lambda: self.now, rig.metrics)
-        self.compactor = Compactor(parts, threshold_tokens=4_000, telemetry=telemetry)
-
-    async def _load(self) -> StatementReader:
-        return self.reader
+        self.compactor = plain_compactor(states, telemetry, reader=self.reader, redact=redacted)
 
     async def ask(self, request: ChatRequest, *, prepares: bool = True) -> RecallOutcome:
         self.prepared.clear()
@@ -99,10 +78,9 @@ async def test_the_next_question_finds_the_state_and_its_notes_stand_in_what_is_
     assert (await compacting.ask(request(NEXT[0]))).compacted is None
     assert compacting.outcomes("made") == 1
     later = await compacting.ask(request(*NEXT))
-    assert later.compacted is not None
     assert "Kesselhaus" in later.compacted.text
     assert later.notes, "memories go along as in any chat"
-    assert all(note.before is not None and note.before >= later.compacted.end for note in later.notes)
+    assert all(note.before >= later.compacted.end for note in later.notes)
     signals = (await compacting.rig.receipt(later)).signals
     assert signals["compacted_messages"] == later.compacted.end
     assert compacting.rig.metrics.compacted_tokens_saved._value.get() == signals["tokens_saved"] > 3_000
@@ -126,7 +104,6 @@ async def test_secrets_are_redacted_before_a_state_is_stored_and_leave_no_line(c
     history = [{**one, "content": f"{one['content']}\n{block}"} if one["role"] == "user" else one for one in HISTORY]
     await compacting.ask(request(NEXT[0], history=history))
     found = (await compacting.ask(request(*NEXT, history=history))).compacted
-    assert found is not None
     assert "[redacted]" in found.text
     assert not any(secret in found.text for secret in ("7,400", "Kx99AbQ7", "Zq81BcR4"))
 
@@ -141,19 +118,15 @@ async def test_secrets_are_redacted_before_a_state_is_stored_and_leave_no_line(c
 async def test_what_is_not_compacted(compacting: CompactingRig, config: dict[str, object], *, is_shadow: bool) -> None:
     await compacting.ask(request(NEXT[0]))
     compacting.rig.recall._settings = replace(SETTINGS, is_shadow=is_shadow)
-    found = await compacting.ask(request(*NEXT, **config))
-    assert (found.compacted, compacting.prepared) == (None, [])
+    assert ((await compacting.ask(request(*NEXT, **config))).compacted, compacting.prepared) == (None, [])
 
 
 async def test_a_conversation_that_the_server_stores_has_nothing_to_compact(compacting: CompactingRig) -> None:
-    body = {"model": "m", "input": [KAYAK], "previous_response_id": "resp_1", "memory_config": {"compact": True}}
-    found = await compacting.ask(read_chat_request(json.dumps(body).encode(), RESPONSES))
-    assert (found.compacted, compacting.prepared) == (None, [])
+    resent = read_response([KAYAK], previous_response_id="resp_1", memory_config={"compact": True})
+    assert ((await compacting.ask(resent)).compacted, compacting.prepared) == (None, [])
 
 
-async def test_a_result_for_a_call_before_the_cut_and_a_model_without_system_messages_bring_the_full_history_back(
-    compacting: CompactingRig,
-) -> None:
+async def test_a_stray_result_or_a_model_without_system_messages_brings_all_back(compacting: CompactingRig) -> None:
     await compacting.ask(request(NEXT[0]))
     stray = {"role": "tool", "tool_call_id": "of-long-ago", "content": "42"}
     assert (await compacting.ask(request(*NEXT[:2], stray, KAYAK))).compacted is None
@@ -162,13 +135,7 @@ async def test_a_result_for_a_call_before_the_cut_and_a_model_without_system_mes
     assert (await compacting.ask(request(*NEXT))).compacted is None
 
 
-async def down(*_: object, **__: object) -> Any:
-    raise Unavailable("turn_log", "it is down")
-
-
-async def test_what_cannot_be_read_or_kept_costs_no_chat(
-    compacting: CompactingRig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_outage_of_states_costs_no_chat(compacting: CompactingRig, monkeypatch: pytest.MonkeyPatch) -> None:
     for times, (part, call) in enumerate(((compacting.reader, "read"), (compacting.states, "keep")), 1):
         with monkeypatch.context() as broken:
             broken.setattr(part, call, down)
@@ -181,13 +148,8 @@ async def test_what_cannot_be_read_or_kept_costs_no_chat(
 
 
 async def test_a_compacted_history_leaves_its_tokens_to_the_notes(compacting: CompactingRig) -> None:
-    class OneWindow:
-        def glance(self, model: str) -> ModelWindow:
-            return ModelWindow(3_500)
-
-    compacting.rig.recall._review._windows = OneWindow()
-    full = await compacting.ask(request(NEXT[0]))
-    assert full.notes == (), "the full history fills the window"
+    compacting.rig.recall._review._windows.learn("m", 3_500)
+    assert (await compacting.ask(request(NEXT[0]))).notes == (), "the full history fills the window"
     assert (await compacting.ask(request(*NEXT))).notes != ()
 
 
@@ -195,8 +157,7 @@ async def test_a_dropped_state_is_not_made_again_by_a_request_that_found_it_befo
     """The request looks, the user forgets, and only then is the next state prepared, of the one that was found."""
     whole = FIRST.messages()
     await compacting.ask(request(history=whole[:102]))
-    under_way = await compacting.ask(request(history=whole[:142]), prepares=False)
-    assert under_way.compacted is not None
+    assert (await compacting.ask(request(history=whole[:142]), prepares=False)).compacted is not None
     compacting.now = NOW + 1
     await compacting.states.drop("u", now=compacting.now)
     compacting.now = NOW + 2
@@ -212,9 +173,7 @@ async def test_a_dropped_state_is_not_made_again_by_a_request_that_found_it_befo
     assert (await compacting.ask(request(history=whole[:144]), prepares=False)).compacted is None
 
 
-async def test_a_heavy_history_with_tool_results_is_parsed_beside_the_event_loop(
-    compacting: CompactingRig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_heavy_history_is_cut_in_a_thread(compacting: CompactingRig, monkeypatch: pytest.MonkeyPatch) -> None:
     places: dict[str, int] = {}
 
     def recorded(asked: ChatRequest) -> frozenset[int]:
@@ -226,22 +185,18 @@ async def test_a_heavy_history_with_tool_results_is_parsed_beside_the_event_loop
     call = {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": {"arguments": "{}"}}]}
     results = [call, {"role": "tool", "tool_call_id": "c", "content": "42 " * (HEAVY_BODY_BYTES // 2)}]
     heavy = await compacting.ask(request(*NEXT[:2], *results, KAYAK), prepares=False)
-    assert heavy.compacted is not None
-    assert places["clean_cuts"] != threading.get_ident()
+    assert (heavy.compacted is not None, places["clean_cuts"] != threading.get_ident()) == (True, True)
 
 
 MIB = 1 << 20
-ASKED = {"role": "user", "content": "Where is my kayak stored?"}
 ANSWERED = {"role": "assistant", "content": "At the boathouse."}
 ON = {"role": "user", "content": "And what did that cost?"}
 
 
 def history_of(size: int) -> list[dict[str, Any]]:
     """Messages by turns that make a body of about so many bytes."""
-    roles = ("user", "assistant")
-    return [
-        {"role": roles[n % 2], "content": f"Page {n}. " + "All work and no play. " * 450} for n in range(size // 10_000)
-    ]
+    roles, play = ("user", "assistant"), "All work and no play. " * 450
+    return [{"role": roles[n % 2], "content": f"Page {n}. {play}"} for n in range(size // 10_000)]
 
 
 async def recalled(rig: Rig, *messages: dict[str, Any]) -> RecallOutcome:
@@ -250,13 +205,13 @@ async def recalled(rig: Rig, *messages: dict[str, Any]) -> RecallOutcome:
 
 async def test_a_note_of_a_conversation_of_two_mib_is_put_back_where_it_stood(rig: Rig) -> None:
     history = history_of(2 * MIB)
-    first = await recalled(rig, *history, ASKED)
+    first = await recalled(rig, *history, KAYAK)
     assert (first.status, first.reason) == (RecallStatus.USED, "found")
-    later = await recalled(rig, *history, ASKED, ANSWERED, ON)
+    later = await recalled(rig, *history, KAYAK, ANSWERED, ON)
     assert later.notes[0] == first.notes[0]
     assert later.notes[0].before == len(history)
     history[10] = {**history[10], "content": history[10]["content"] + "!"}
-    other = await recalled(rig, *history, ASKED, ANSWERED, {"role": "user", "content": "thanks"})
+    other = await recalled(rig, *history, KAYAK, ANSWERED, {"role": "user", "content": "thanks"})
     assert (other.status, other.notes) == (RecallStatus.SKIPPED, ())
 
 
@@ -272,6 +227,5 @@ async def test_only_what_takes_long_to_hash_is_hashed_beside_the_loop(
         return note_keys(*arguments)
 
     monkeypatch.setattr(pipeline, "note_keys", watched)
-    await recalled(rig, *history_of(size), ASKED)
-
+    await recalled(rig, *history_of(size), KAYAK)
     assert loops == [not is_threaded]

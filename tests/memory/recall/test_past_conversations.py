@@ -10,19 +10,12 @@ import pytest
 
 from memory.model import Candidate, Evidence, Memory, Role, Scope, SessionSummary, StoredSummary, Turn, Vector
 from memory.model.raw_words import answer_rows_of
-from memory.recall.past_conversations import (
-    ANSWER_MIN,
-    ANSWERS_MAX,
-    ELSEWHEN_MIN,
-    LATEST_MAX,
-    PastTalkQuestion,
-    answering,
-    answers_to,
-)
+from memory.recall import past_conversations as past
+from memory.recall.past_conversations import PastTalkQuestion, answering, answers_to
 
 NOW = 1_750_000_000.0
+NO_TOPIC, ANY_TOPIC = np.zeros(3, dtype=np.float32), np.array([0.0, 0.0, 1.0], dtype=np.float32)
 SUGGESTED = "Try the Trattoria Sole, it has a terrace."
-NO_TOPIC = np.zeros(3, dtype=np.float32)
 LONG = [f"{number}. {name} is open on all days. " + "It has a garden. " * 20 for number, name in enumerate("ABCDEF")]
 
 
@@ -32,14 +25,10 @@ def answer(text: str, question: str = "", *, session: str = "rome", days_ago: fl
     return row
 
 
-def near(*rows: tuple[float, Memory]) -> list[Candidate]:
-    """As the store finds them, with their cosines."""
-    return [Candidate(row, score=cosine) for cosine, row in rows]
-
-
 def quoted(text: str, *rows: tuple[float, Memory]) -> list[str]:
+    """Of these rows, as the store finds them, with their cosines."""
     asks = PastTalkQuestion(text, NO_TOPIC, Scope("u"), NOW)
-    return [one.text for one in answers_to(asks, near(*rows))]
+    return [one.text for one in answers_to(asks, [Candidate(row, score=cosine) for cosine, row in rows])]
 
 
 def test_answers_are_compared_by_likeness_and_by_words_in_them_and_in_what_they_reply_to() -> None:
@@ -53,17 +42,19 @@ def test_answers_are_compared_by_likeness_and_by_words_in_them_and_in_what_they_
 
 
 def test_words_of_most_answers_say_little() -> None:
-    all_of_them = [(0.5 - n / 1_000, answer(f"Trattoria number {n}", session=f"s{n}")) for n in range(ANSWERS_MAX - 1)]
+    all_of_them = [
+        (0.5 - n / 1_000, answer(f"Trattoria number {n}", session=f"s{n}")) for n in range(past.ANSWERS_MAX - 1)
+    ]
     asks = "Which trattoria had the terrace?"
     (first, *_) = quoted(asks, *all_of_them, (0.4, answer("The terrace, yes.")))
     assert first == "The terrace, yes."
 
 
-@pytest.mark.parametrize("cosine", [ANSWER_MIN - 0.01, 0.0])
+@pytest.mark.parametrize("cosine", [past.ANSWER_MIN - 0.01, 0.0])
 def test_a_topic_of_another_time_that_never_came_up_gets_nothing(cosine: float) -> None:
     told_then = (cosine, answer(SUGGESTED, days_ago=400.0))
     assert quoted("What did you say about Norway yesterday?", told_then) == []
-    assert quoted("What did you say about the trattoria yesterday?", (ELSEWHEN_MIN, told_then[1])) == [SUGGESTED]
+    assert quoted("What did you say about the trattoria yesterday?", (past.ELSEWHEN_MIN, told_then[1])) == [SUGGESTED]
 
 
 def test_of_an_answer_the_passages_with_words_of_the_question_come_first_else_in_the_order_of_the_text() -> None:
@@ -82,10 +73,7 @@ def test_rows_of_the_release_before_are_passages_of_their_own() -> None:
     assert quoted("Which one had a terrace?", (0.6, rows[0]), (0.5, rows[1])) == ["It has a terrace.", "Try Sole."]
 
 
-# Summaries
-
 JUNE = datetime(2026, 6, 20, 12, tzinfo=UTC).timestamp()
-ANY_TOPIC = np.array([0.0, 0.0, 1.0], dtype=np.float32)
 BOATS = np.array([1.0, 0.0, 0.0], dtype=np.float32)
 FOOD = np.array([0.0, 1.0, 0.0], dtype=np.float32)
 
@@ -94,8 +82,7 @@ def stored(
     name: str, month: int, day: int, vector: Vector | None = ANY_TOPIC, *, project: str = "", agent: str = ""
 ) -> StoredSummary:
     at = datetime(2026, month, day, 10, tzinfo=UTC).timestamp()
-    summary = SessionSummary("u", name, 1, f"About {name}", "", at, at + 3_600, (), project, agent)
-    return StoredSummary(summary, vector)
+    return StoredSummary(SessionSummary("u", name, 1, f"About {name}", "", at, at + 3_600, (), project, agent), vector)
 
 
 def question(text: str, vector: Vector = ANY_TOPIC, **scope: str) -> PastTalkQuestion:
@@ -129,23 +116,18 @@ def test_a_session_counts_for_each_day_that_it_spans() -> None:
     assert found(question("What did we talk about in July?"), spanning) == []
 
 
-def test_a_topic_is_found_by_its_vector_or_by_its_words() -> None:
+def test_a_topic_is_found_by_its_vector_or_by_its_words_and_without_one_the_latest_count() -> None:
     assert found(question("What was our chat about boats?", BOATS), *NEWEST_FIRST) == ["sailing"]
     assert found(question("What did we say of the kitchen, the kitchen?"), *NEWEST_FIRST[2:]) == ["kitchen", "sailing"]
     words = question("Our chat about sailing", NO_TOPIC)
     assert found(words, stored("curry", 6, 2, None), stored("sailing boats", 5, 12, None))[0] == "curry"  # one word
-
-
-def test_a_chinese_topic_is_found_by_its_characters() -> None:
-    ski = StoredSummary(SessionSummary("u", "ski", 1, "我想学滑雪", "", JUNE - 9e6, JUNE - 9e6, ()), ANY_TOPIC)
-    other = StoredSummary(SessionSummary("u", "other", 1, "我家的厨房要装修", "", JUNE, JUNE, ()), ANY_TOPIC)
-    assert found(question("我们聊滑雪的时候说了什么？"), other, ski) == ["ski"]
-    assert found(question("我们上次聊了什么？"), other, ski) == ["other", "ski"]  # alike in script, not in topic
-
-
-def test_without_a_topic_the_latest_count() -> None:
+    ski, other = stored("我想学滑雪", 6, 1), stored("我家的厨房要装修", 6, 2)
+    assert found(question("我们聊滑雪的时候说了什么？"), other, ski) == ["我想学滑雪"]
+    assert found(question("我们上次聊了什么？"), other, ski) == ["我家的厨房要装修", "我想学滑雪"], "not in topic"
+    odd = StoredSummary(NEWEST_FIRST[3].summary, np.ones(8, dtype=np.float32))  # of another length
+    assert found(question("What was our chat about?", BOATS), odd) == ["sailing"]
     assert found(question("What did we discuss last time?", NO_TOPIC), *NEWEST_FIRST) == ["taxes", "curry"]
-    assert LATEST_MAX == 2
+    assert answering(question("What?"), []) == []
 
 
 def test_a_project_an_agent_and_the_conversation_itself_bound_them() -> None:
@@ -160,9 +142,3 @@ def test_a_project_an_agent_and_the_conversation_itself_bound_them() -> None:
     assert found(question(text, project_id="atlas"), *all_of_them) == ["atlas", "agent", "plain"]
     assert found(question(text, agent_id="critic"), *all_of_them) == ["atlas", "other", "plain"]
     assert found(question(text, session_id="plain"), *all_of_them) == ["atlas", "other", "agent"]
-
-
-def test_vectors_of_another_length_do_not_count() -> None:
-    odd = StoredSummary(NEWEST_FIRST[3].summary, np.ones(8, dtype=np.float32))
-    assert found(question("What was our chat about?", BOATS), odd) == ["sailing"]
-    assert answering(question("What?"), []) == []

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from absent_stores import memory_bank, request_stores
+from api_shapes import read_response, user
 from recall_rig import KAYAK, NOW, SETTINGS, Rig, request_with, rigged
 from token_counts import counted_tokens
 
-from memory.chat.completions import ChatRequest, insert_notes, read_chat_request
-from memory.chat.responses import RESPONSES
+from memory.chat.completions import ChatRequest, insert_notes
 from memory.model import ChainLink, Memory, Note, Placement, RecallStatus, Scope
 from memory.recall.notes.past_notes import note_keys
 from memory.recall.notes.profile_notes import ProfileUse
@@ -40,10 +40,6 @@ def unknown(*earlier: dict[str, str]) -> ChatRequest:
     return request_to(*earlier, user(UNKNOWN), similarity_threshold=1.0)
 
 
-def user(text: str) -> dict[str, str]:
-    return {"role": "user", "content": text}
-
-
 SAID = {"role": "assistant", "content": "In Dorset."}
 
 
@@ -58,8 +54,7 @@ async def told(rig: Rig, *memories: Memory) -> None:
     """These memories, and profiles of all."""
     await rig.write(*memories)
     bank = memory_bank(rig.store, rig.ledger, rig.embedder)
-    builder = ProfileBuilder(memories=bank, profiles=rig.profiles, clock=lambda: NOW, tokens=TOKENS)
-    assert await builder.build("u")
+    assert await ProfileBuilder(memories=bank, profiles=rig.profiles, clock=lambda: NOW, tokens=TOKENS).build("u")
 
 
 async def asked(rig: Rig, request: ChatRequest) -> RecallOutcome:
@@ -74,12 +69,13 @@ def prompt(request: ChatRequest, outcome: RecallOutcome) -> str:
     return json.dumps(json.loads(insert_notes(request, outcome.notes)), ensure_ascii=False)
 
 
-async def test_it_stands_ahead_of_what_was_found_and_is_put_back_with_it(rig: Rig) -> None:
+async def test_it_stands_ahead_of_what_was_found_is_put_back_with_it_and_counts_as_no_use(rig: Rig) -> None:
     first = await asked(rig, request_to(user(QUESTION)))
     (note,) = first.notes
     assert note.text.startswith(f"{HEAD}\n- [2025-06-15] I am vegan\n</profile>\n\n<memory>\n")
     assert KAYAK in note.text
     assert (note.before, first.count, first.reason) == (0, 2, "found")
+    assert (await rig.uses()).keys() == {"m1"}
     again = await asked(rig, request_to(user(QUESTION), SAID, user("Thanks! Where is my kayak stored again?")))
     assert again.notes == first.notes
 
@@ -107,15 +103,12 @@ async def test_a_conversation_keeps_the_version_that_it_began_with(rig: Rig) -> 
 
 
 async def test_in_a_chain_it_is_in_the_server_s_part_and_not_sent_again(rig: Rig) -> None:
-    request = read_chat_request(json.dumps({"model": "m", "input": QUESTION}).encode(), RESPONSES)
+    request, later = read_response(QUESTION), "Where is my kayak stored again?"
     await asked(rig, request)
-    keys = tuple(note_keys(USER, request).values())
-    await rig.chains.keep("u", ("resp_1",), ChainLink("s", "t", keys), at=NOW)
-    body = {"model": "m", "input": "Where is my kayak stored again?", "previous_response_id": "resp_1"}
-    later = await asked(rig, read_chat_request(json.dumps(body).encode(), RESPONSES))
-    assert later.notes == ()
-    system = body | {"memory_config": {"placement": "system"}}
-    merged = await asked(rig, read_chat_request(json.dumps(system).encode(), RESPONSES))
+    await rig.chains.keep("u", ("resp_1",), ChainLink("s", "t", tuple(note_keys(USER, request).values())), at=NOW)
+    assert (await asked(rig, read_response(later, previous_response_id="resp_1"))).notes == ()
+    system = {"memory_config": {"placement": "system"}}
+    merged = await asked(rig, read_response(later, previous_response_id="resp_1", **system))
     assert [note.text.count("I am vegan") for note in merged.notes] == [1]
 
 
@@ -138,21 +131,18 @@ async def test_a_forgotten_memory_leaves_a_conversation_s_profile_and_the_next_q
     assert "Leeds" in prompt(first, await asked(rig, first))
     bank = memory_bank(rig.store, rig.ledger, rig.embedder)
     stores = request_stores(rig.notes, rig.receipts, rig.usage_counts, rig.profiles)
-    erasure = Erasure(memories=bank, turn_log=rig.turn_log, stores=stores, clock=lambda: NOW - 1)
-    await erasure.memory("u", "m3")
+    await Erasure(memories=bank, turn_log=rig.turn_log, stores=stores, clock=lambda: NOW - 1).memory("u", "m3")
     later = request_to(user(QUESTION), SAID, user("Where is my kayak stored in winter?"))
     sent = prompt(later, await asked(rig, later))
     assert "Leeds" not in sent
     assert sent.count("I am vegan") == 1
 
 
-@pytest.mark.parametrize("config", [{"profile": False}, {"memory_types": ["semantic"]}])
-async def test_a_request_without_or_for_some_types_of_memories_gets_none(rig: Rig, config: dict[str, Any]) -> None:
-    (alone,) = (await asked(rig, request_to(user(QUESTION), **config))).notes
-    assert alone.text.startswith("<memory>")
-
-
-async def test_a_request_can_do_without_in_a_conversation_that_has_one_and_a_user_can_switch_it_off(rig: Rig) -> None:
+async def test_a_request_can_do_without_or_ask_for_some_types_and_a_user_can_switch_it_off(rig: Rig) -> None:
+    config: dict[str, Any]
+    for config in ({"profile": False}, {"memory_types": ["semantic"]}):
+        (alone,) = (await asked(rig, request_to(user(QUESTION), **config))).notes
+        assert alone.text.startswith("<memory>")
     opening = user("Please, where is my kayak stored?")
     await asked(rig, request_to(opening))
     (stripped,) = (await asked(rig, request_to(opening, SAID, user("Thanks!"), profile=False))).notes
@@ -178,9 +168,7 @@ async def test_a_question_about_something_else_gets_it_and_says_so(rig: Rig) -> 
         (ProfileUse.ALWAYS, True, True),
     ],
 )
-async def test_the_setting_says_with_which_questions_it_goes(
-    tmp_path: Path, use: ProfileUse | None, with_greeting: bool, with_unknown: bool
-) -> None:
+async def test_the_setting_says_when_it_goes(tmp_path: Path, use: Any, with_greeting: bool, with_unknown: bool) -> None:
     async with rigged(tmp_path, replace(SETTINGS, profile=use)) as rig:
         await told(rig, VEGAN)
         known = request_to(user(QUESTION))
@@ -195,27 +183,8 @@ async def test_a_project_s_lines_go_along_in_that_project_alone(rig: Rig) -> Non
     for project_id, expected in (("atlas", True), ("", False), ("zeus", False)):
         outcome = await rig.recall.recall(Scope("u", project_id), request_to(user(QUESTION)))
         assert any("I use Rust here" in note.text.split("<memory>")[0] for note in outcome.notes) == expected
-    stranger = await rig.recall.recall(Scope("v"), request_to(user(QUESTION)))
-    assert stranger.notes == ()
+    assert (await rig.recall.recall(Scope("v"), request_to(user(QUESTION)))).notes == ()
 
-
-async def test_a_late_question_of_a_conversation_that_began_without_gets_it_where_it_stands(tmp_path: Path) -> None:
-    """The prompt before that question stays as it was."""
-    async with rigged(tmp_path, replace(SETTINGS, profile=ProfileUse.SEARCHED)) as rig:
-        first = await asked(rig, request_to(user(QUESTION)))
-        await told(rig, VEGAN)
-        later = await asked(rig, unknown(user(QUESTION), SAID))
-    assert later.notes[0] == first.notes[0]
-    assert [(note.before, "I am vegan" in note.text) for note in later.notes] == [(0, False), (2, True)]
-
-
-async def test_uses_are_counted_of_what_was_found_not_of_what_always_goes_along(rig: Rig) -> None:
-    await asked(rig, request_to(user(QUESTION)))
-    await rig.usage_counts.drop("nobody", [])  # a write after those that were posted
-    assert (await rig.usage_counts.unstored("u", limit=9)).keys() == {"m1"}
-
-
-# Wishes about answers
 
 GERMAN = Memory("m5", "u", "Answer in German", NOW, NOW, NOW, memory_type="procedural", attribute="answer_language")
 WISHES = f"{WISHES_HEAD}\n- [2025-06-15] Answer in German\n{WISHES_FOOT}"
@@ -225,7 +194,7 @@ async def pinned(rig: Rig, *lines: str) -> None:
     await rig.profiles.set_own("u", "", pinned=[pinned_line(line, tokens=TOKENS) for line in lines], now=NOW)
 
 
-async def test_wishes_go_along_with_every_first_message_whatever_the_profile_does(tmp_path: Path) -> None:
+async def test_wishes_go_along_with_every_first_message_whatever_the_profile_does_and_once(tmp_path: Path) -> None:
     async with rigged(tmp_path, replace(SETTINGS, profile=ProfileUse.WITH_MEMORIES)) as rig:
         await told(rig, GERMAN, VEGAN)
         for request in (request_to(user("Hi!")), unknown(), request_to(user("What time is it?"))):
@@ -235,16 +204,10 @@ async def test_wishes_go_along_with_every_first_message_whatever_the_profile_doe
         (note,) = (await asked(rig, request_to(user(QUESTION)))).notes
         assert note.text.startswith(f"{WISHES}\n\n{HEAD}\n")
         assert "Answer in German" not in note.text.removeprefix(WISHES)
-
-
-async def test_in_a_conversation_they_stand_once_and_the_profile_may_follow_later(tmp_path: Path) -> None:
-    async with rigged(tmp_path, replace(SETTINGS, profile=ProfileUse.WITH_MEMORIES)) as rig:
-        await told(rig, GERMAN, VEGAN)
-        greeting = await asked(rig, request_to(user("Hi!")))
-        later = await asked(rig, request_to(user("Hi!"), SAID, user(QUESTION)))
-    assert later.notes[0] == greeting.notes[0]
-    assert later.notes[1].text.startswith(f"{HEAD}\n- [2025-06-15] I am vegan\n")
-    assert "Answer in German" not in later.notes[1].text
+        first, later = (await asked(rig, request_to(user("Hi!"), SAID, user(QUESTION)))).notes
+        assert first.text == WISHES
+        assert later.text.startswith(f"{HEAD}\n- [2025-06-15] I am vegan\n")
+        assert "Answer in German" not in later.text
 
 
 async def test_wishes_that_change_go_along_again_and_the_prefix_stays(rig: Rig) -> None:
@@ -254,8 +217,7 @@ async def test_wishes_that_change_go_along_again_and_the_prefix_stays(rig: Rig) 
     later = await asked(rig, request_to(user("Hi!"), SAID, user("Thanks!")))
     assert later.notes[0] == first.notes[0]
     assert "- No emojis\n- [2025-06-15] Answer in German" in later.notes[1].text
-    again = await asked(rig, request_to(user("Hi!"), SAID, user("Thanks!"), SAID, user("Bye!")))
-    assert again.notes == later.notes
+    assert (await asked(rig, request_to(user("Hi!"), SAID, user("Thanks!"), SAID, user("Bye!")))).notes == later.notes
 
 
 async def test_no_wishes_for_a_request_without_profile_nor_for_others(rig: Rig) -> None:

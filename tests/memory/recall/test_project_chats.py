@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from disturbed_calls import down
 from project_world import ProjectWorld, expiring_roles, project_world
 
-from memory.errors import Unavailable
 from memory.model import PastNote
 from memory.model.projects import shared_id
 from memory.ports import ChatStateQuery
@@ -34,10 +34,6 @@ async def shared(world: ProjectWorld, content: str = FACT, visibility: str = "me
     answer = await world.call(user, "POST", "", {"memories": [memory]})
     assert answer.is_success, answer.text
     return str(answer.json()["ids"][0])
-
-
-async def down(*_: object, **__: object) -> None:
-    raise Unavailable("turn_log", "it is down")
 
 
 async def texts_of_notes(world: ProjectWorld) -> str:
@@ -183,7 +179,6 @@ async def test_a_note_with_a_shared_memory_that_is_gone_is_not_put_back(world: P
     for key, note in (("gone", gone), ("own", own)):
         await world.notes.keep("bob", key, note, made_at=world.clock())
     stored = await StateReader(world.chat_states, readable).read(ChatStateQuery("bob", ["gone", "own"]))
-    assert stored.state is not None
     assert stored.state.notes == {"own": own}
 
 

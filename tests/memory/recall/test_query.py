@@ -6,21 +6,15 @@ Never more than a model can read, and of its answer never more than one clean li
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.model import Conversation, Message
-from memory.recall.query import (
-    QUERY_CHARACTERS_MAX,
-    RewriteMode,
-    build_query,
-    read_rewrite,
-    rewrite_messages,
-    rewrite_schema,
-    wants_rewrite,
-)
+from memory.recall import query as recall_query
+from memory.recall.query import RewriteMode, build_query, read_rewrite, rewrite_messages, rewrite_schema, wants_rewrite
 
 
 def asked(*texts: str) -> str:
@@ -53,36 +47,27 @@ def test_a_vague_question_borrows_what_it_refers_to(said: list[str], expected: s
 
 
 def test_where_the_user_agrees_the_assistant_s_question_is_the_subject() -> None:
-    said = (
-        Message("user", "my music lessons on Tuesdays"),
-        Message("assistant", "I see. Violin with your teacher?"),
-        Message("user", "yes"),
-    )
-    assert build_query(Conversation((*said, Message("user", "When?")))).text.endswith("Violin teacher When?")
-    refused = (*said[:2], Message("user", RYE), Message("user", "When?"))
+    said = Message("user", "my music lessons on Tuesdays"), Message("assistant", "I see. Violin with your teacher?")
+    agreed, refused = ((*said, Message("user", reply), Message("user", "When?")) for reply in ("yes", RYE))
+    assert build_query(Conversation(agreed)).text.endswith("Violin teacher When?")
     assert "Violin" not in build_query(Conversation(refused)).text
 
 
 def test_a_tool_s_call_and_its_result_are_no_subject() -> None:
-    said = (
-        Message("user", "my kayak needs a new paddle"),
-        Message("assistant", "weather in Dorset", is_tool_traffic=True),
-        Message("tool", "rain", is_tool_traffic=True),
-    )
-    assert build_query(Conversation((*said, Message("user", "When?")))).text == "kayak needs new paddle When?"
+    called = Message("assistant", "weather in Dorset", is_tool_traffic=True)
+    loop = called, replace(called, role="tool", content="rain")
+    said = Message("user", "my kayak needs a new paddle"), *loop, Message("user", "When?")
+    assert build_query(Conversation(said)).text == "kayak needs new paddle When?"
 
 
 def test_of_a_long_message_the_end_is_kept_where_the_question_stands_and_a_vague_one_borrows_few_words() -> None:
     asks = "Where is my boat moored this winter?"
     query = asked("The subject is sailing. " + "padding " * 5_000 + asks)
-    assert len(query) <= QUERY_CHARACTERS_MAX + 1
+    assert len(query) <= recall_query.QUERY_CHARACTERS_MAX + 1
     assert query.startswith("The subject is sailing.")
     assert query.endswith(asks)
     assert len(asked(" ".join(f"word{n}" for n in range(9_000)), "How much?")) < 200
-
-
-def test_without_a_question_there_is_nothing_to_look_for() -> None:
-    assert build_query(Conversation((Message("assistant", "Hello."),))).text == ""
+    assert build_query(Conversation((Message("assistant", "Hello."),))).text == "", "without a question"
 
 
 def chat(*said: str) -> Conversation:
@@ -124,22 +109,17 @@ def test_the_prompt_is_bounded_and_holds_no_system_text_and_no_tool_traffic() ->
     tool = Message("tool", "tool says secret", is_tool_traffic=True)
     system = Message("system", "house rules")
     turns = [m for _ in range(30) for m in (Message("user", page), Message("assistant", page))]
-    conversation = Conversation((system, *turns, tool, Message("user", page)))
-    asked = rewrite_messages(conversation, hyde=True)
+    asked = rewrite_messages(Conversation((system, *turns, tool, Message("user", page))), hyde=True)
     assert sum(len(m.content) for m in asked) < 6_000
-    assert "secret" not in asked[1].content
-    assert "house rules" not in asked[1].content
+    assert not any(words in asked[1].content for words in ("secret", "house rules"))
 
 
 def test_hyde_asks_for_the_expected_memory_too() -> None:
     assert "memory" in rewrite_schema(hyde=True)["required"]
     assert "memory" not in rewrite_schema(hyde=False)["properties"]
     answer = json.dumps({"query": "Where is the kayak?", "memory": "The kayak is stored somewhere."})
-    plain, hyde = (read_rewrite(answer, KAYAK, hyde=on) for on in (False, True))
-    assert plain is not None
-    assert hyde is not None
-    assert plain.text == "Where is the kayak?"
-    assert hyde.text == "Where is the kayak? The kayak is stored somewhere."
+    assert read_rewrite(answer, KAYAK, hyde=False).text == "Where is the kayak?"
+    assert read_rewrite(answer, KAYAK, hyde=True).text == "Where is the kayak? The kayak is stored somewhere."
 
 
 @pytest.mark.parametrize(
@@ -153,9 +133,7 @@ def test_hyde_asks_for_the_expected_memory_too() -> None:
     ids=["plain", "fenced", "thought aloud", "dirty"],
 )
 def test_a_good_answer_becomes_one_clean_line(answer: str) -> None:
-    rewritten = read_rewrite(answer, KAYAK, hyde=False)
-    assert rewritten is not None
-    assert rewritten.query == "Where is the kayak?"
+    assert read_rewrite(answer, KAYAK, hyde=False).query == "Where is the kayak?"
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from prometheus_client import CollectorRegistry
 
-from memory.model import (
+from memory.model import Memory, Placement
+from memory.model.recalled import (
     Candidate,
     CandidateVerdict,
     CarriedNote,
-    Memory,
     PastNote,
-    Placement,
     Query,
     RecallStatus,
     Receipt,

@@ -85,8 +85,7 @@ async def test_only_memories_with_the_claim_are_found_in_a_thread(monkeypatch: p
 async def test_what_is_written_and_deleted_while_claims_are_compared_counts() -> None:
     corpus = Corpus([TOM, ANN], dimension=8)
     loaded = ChangingSet(corpus, [lambda: corpus.add(REX), lambda: corpus.remove("tom")])
-    ranked = await found(loaded, InMemoryStore(dimension=8))
-    assert ranked.ids == ("rex",)
+    assert (await found(loaded, InMemoryStore(dimension=8))).ids == ("rex",)
     assert loaded.looks == 1 + COMPARISONS_MAX
 
 
@@ -98,5 +97,4 @@ async def test_of_a_set_that_always_changes_or_is_not_there_the_store_is_asked(*
         await store.apply("ann", [Change(ChangeKind.CREATE, one.memory)], one.vector[np.newaxis])
     corpus = Corpus([ANN], dimension=8)
     loaded = ChangingSet(corpus if is_loaded else None, [lambda: corpus.add(ANN)] * COMPARISONS_MAX)
-    ranked = await found(loaded, store)
-    assert sorted(ranked.ids) == ["rex", "tom"]
+    assert sorted((await found(loaded, store)).ids) == ["rex", "tom"]

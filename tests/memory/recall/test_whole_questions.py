@@ -37,8 +37,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
 
 def fact(content: str, attribute: str = "none", *, days: float = 0.0, **fields: object) -> Memory:
     at = NOW - days * DAY
-    memory = Memory(content, "u", content, at, at, at, attribute=attribute)
-    return replace(memory, **fields)  # type: ignore[arg-type]
+    return replace(Memory(content, "u", content, at, at, at, attribute=attribute), **fields)  # type: ignore[arg-type]
 
 
 FACTS = (
@@ -81,7 +80,13 @@ async def test_of_very_many_the_important_ones_are_looked_at(rig: Rig) -> None:
     assert {"My name is Ada", "I cannot eat celery"} <= set(await lines(rig, WHO))
 
 
-async def test_with_nothing_stored_there_is_no_note(rig: Rig) -> None:
+async def test_without_a_loaded_set_the_store_is_asked_and_where_it_holds_nothing_there_is_no_note(rig: Rig) -> None:
+    async def not_loaded(*_: object, **__: object) -> None:
+        return None
+
+    await rig.write(*FACTS)
+    rig.corpora.corpus = not_loaded  # type: ignore[method-assign, assignment]
+    assert "I cannot eat celery" in await lines(rig, WHO)
     outcome = await rig.recall.recall(Scope("nobody"), request_of(WHO))
     assert (outcome.status, outcome.notes) == (RecallStatus.EMPTY, ())
 
@@ -99,12 +104,3 @@ async def test_a_search_of_the_api_finds_it_in_the_same_order(rig: Rig) -> None:
     options = RequestOptions(retrieval_limit=2, token_budget=900)
     found = await rig.recall.search(USER, query=WHO, history=(), options=options)
     assert [one.memory.content for one in found] == ["My name is Ada", "I am a beekeeper"]
-
-
-async def test_without_a_loaded_set_the_store_is_asked(rig: Rig) -> None:
-    async def not_loaded(*_: object, **__: object) -> None:
-        return None
-
-    await rig.write(*FACTS)
-    rig.corpora.corpus = not_loaded  # type: ignore[method-assign, assignment]
-    assert "I cannot eat celery" in await lines(rig, WHO)

@@ -5,27 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+from api_shapes import read_completion, read_response
 from hypothesis import given
 from hypothesis import strategies as st
 from recall_rig import request_with, rigged
 from token_counts import counted_tokens
 
 from memory.chat.completions import read_chat_request
-from memory.chat.responses import RESPONSES
 from memory.chat.token_estimate import IMAGE_TOKENS, answer_limit, estimated_prompt, estimated_tokens
 from memory.model import ModelWindow, PastNote, RecallStatus, Scope
-from memory.recall.known_windows import (
-    CORRECTION_MAX,
-    CORRECTION_STEP,
-    KNOWN_SECONDS,
-    LEARNT_SECONDS,
-    MODELS_MAX,
-    UNKNOWN_SECONDS,
-    KnownWindows,
-)
+from memory.recall import known_windows
+from memory.recall.known_windows import KnownWindows
 from memory.recall.notes.past_notes import NOTE_TOKENS_MARGIN, CarriedNotes, room_for_notes
 from memory.recall.stages import RecallSettings
 
@@ -53,25 +45,22 @@ def test_no_text_is_estimated_above_its_bytes(text: str) -> None:
     assert 0 <= estimated_tokens(text) <= len(text.encode(errors="replace")) + 1e-3
 
 
-def request_of(messages: list[dict[str, Any]], **more: object) -> Any:
-    return read_chat_request(json.dumps({"model": "m", "messages": messages, **more}).encode())
-
-
-def test_an_escaped_text_costs_what_its_characters_cost() -> None:
+def test_a_text_costs_what_its_characters_cost_escaped_or_not_in_any_api() -> None:
     message = {"role": "user", "content": "你好，我们决定三月十四日开会。" * 20}
-    escaped = read_chat_request(json.dumps({"messages": [message]}).encode())
-    plain = read_chat_request(json.dumps({"messages": [message]}, ensure_ascii=False).encode())
-    assert estimated_prompt(escaped) == estimated_prompt(plain)
+    plain = read_chat_request(json.dumps({"model": "m", "messages": [message]}, ensure_ascii=False).encode())
+    assert estimated_prompt(read_completion(message)) == estimated_prompt(plain)
+    other = read_response([message], max_output_tokens=700)
+    assert (answer_limit(other), estimated_prompt(other)) == (700, pytest.approx(estimated_prompt(plain)))
 
 
 def test_tools_tool_traffic_and_images_are_part_of_the_prompt() -> None:
-    plain = estimated_prompt(request_of([ASKED]))
+    plain = estimated_prompt(read_completion(ASKED))
     tool = {"type": "function", "function": {"name": "f", "description": "Looks things up. " * 50}}
-    assert estimated_prompt(request_of([ASKED], tools=[tool])) > plain + 200
+    assert estimated_prompt(read_completion(ASKED, tools=[tool])) > plain + 200
     call = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"arguments": "{}" * 300}}]}
-    assert estimated_prompt(request_of([ASKED, call])) > plain + 300
+    assert estimated_prompt(read_completion(ASKED, call)) > plain + 300
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 400_000}}
-    shown = estimated_prompt(request_of([{"role": "user", "content": [picture]}]))
+    shown = estimated_prompt(read_completion({"role": "user", "content": [picture]}))
     assert IMAGE_TOKENS <= shown <= 3 * IMAGE_TOKENS, "its bytes are no tokens"
 
 
@@ -84,20 +73,13 @@ def test_tools_tool_traffic_and_images_are_part_of_the_prompt() -> None:
     ],
 )  # fmt: skip
 def test_the_answer_takes_what_the_request_reserves_for_it(more: dict[str, object], limit: int | None) -> None:
-    assert answer_limit(request_of([ASKED], **more)) == limit
-
-
-def test_the_responses_api_is_measured_alike() -> None:
-    body = {"model": "m", "input": [ASKED], "max_output_tokens": 700}
-    request = read_chat_request(json.dumps(body).encode(), RESPONSES)
-    assert answer_limit(request) == 700
-    assert estimated_prompt(request) == pytest.approx(estimated_prompt(request_of([ASKED])))
+    assert answer_limit(read_completion(ASKED, **more)) == limit
 
 
 @given(length=st.integers(1, 60_000), window=st.integers(1, 40_000), limit=st.none() | st.integers(1, 50_000))
 def test_prompt_notes_and_answer_stay_within_the_window(length: int, window: int, limit: int | None) -> None:
     more = {} if limit is None else {"max_tokens": limit}
-    request = request_of([{"role": "user", "content": "word " * (length // 5)}], **more)
+    request = read_completion({"role": "user", "content": "word " * (length // 5)}, **more)
     room = room_for_notes(request, ModelWindow(window), answer_reserve=500)
     if room is None:
         return
@@ -117,22 +99,13 @@ def test_past_notes_that_do_not_fit_go_newest_first(sizes: list[int], most: int,
     assert carried.room(budget=800, tokens=count) <= max(0, most)
 
 
-class OneWindow:
-    def __init__(self, tokens: int) -> None:
-        self.tokens = tokens
-
-    def glance(self, model: str) -> ModelWindow | None:
-        return ModelWindow(self.tokens) if model == "m" else None
-
-
 async def test_a_note_goes_along_only_where_the_window_has_room(tmp_path: Path) -> None:
     history = [{"role": "user", "content": "Tell me about rivers."}, {"role": "assistant", "content": "Long. " * 400}]
     used = int(estimated_prompt(request_with([*history, ASKED])))
     async with rigged(tmp_path, SETTINGS) as rig:
         for room, expected in ((2_000, RecallStatus.USED), (30, RecallStatus.EMPTY)):
-            rig.recall._review._windows = OneWindow(used + 500 + room)
-            outcome = await rig.recall.recall(Scope("u"), request_with([*history, ASKED]))
-            assert outcome.status is expected, room
+            rig.recall._review._windows.learn("m", used + 500 + room)
+            assert (await rig.recall.recall(Scope("u"), request_with([*history, ASKED]))).status is expected, room
         found = await rig.recall.recall(Scope("u"), request_with([*history, ASKED, {**ASKED, "content": "Go on."}]))
         assert found.notes == (), "a past note goes before the request would fail"
 
@@ -163,11 +136,11 @@ async def test_a_window_is_found_out_in_the_background_and_asked_for_again_when_
         assert [windows.glance("m"), windows.glance("m")] == [None, None]
         await settled()
         assert (windows.glance("m"), source.asked) == (ModelWindow(4096), ["m"])
-        now, source.found = now + KNOWN_SECONDS, None
+        now, source.found = now + known_windows.KNOWN_SECONDS, None
         assert windows.glance("m") == ModelWindow(4096), "until the server has answered again"
         await settled()
         assert (windows.glance("m"), source.asked) == (ModelWindow(4096), ["m", "m"])
-        now += UNKNOWN_SECONDS
+        now += known_windows.UNKNOWN_SECONDS
         windows.glance("m")
         await settled()
         assert source.asked == ["m", "m", "m"]
@@ -186,13 +159,13 @@ async def test_a_refusal_for_length_teaches_the_window_and_a_repeated_one_correc
     windows.learn("m", 4096)
     assert windows.glance("m") == ModelWindow(4096)
     windows.learn("m", 4096)
-    assert windows.glance("m") == ModelWindow(4096, CORRECTION_STEP)
+    assert windows.glance("m") == ModelWindow(4096, known_windows.CORRECTION_STEP)
     for _ in range(20):
         windows.learn("m", 4096)
-    assert windows.glance("m") == ModelWindow(4096, CORRECTION_MAX)
+    assert windows.glance("m") == ModelWindow(4096, known_windows.CORRECTION_MAX)
     windows.learn("m", 8192)
-    assert windows.glance("m") == ModelWindow(8192, CORRECTION_MAX)
-    now += LEARNT_SECONDS
+    assert windows.glance("m") == ModelWindow(8192, known_windows.CORRECTION_MAX)
+    now += known_windows.LEARNT_SECONDS
     assert windows.glance("m") is None, "the model behind a name may be replaced"
 
 
@@ -200,9 +173,9 @@ def test_clients_cannot_fill_what_is_learnt_nor_overrule_the_setting() -> None:
     windows = KnownWindows(OneSource(), clock=lambda: 1_000.0)
     windows.learn("m" * 257, 512)
     windows.learn("", 512)
-    for number in range(MODELS_MAX + 1):
+    for number in range(known_windows.MODELS_MAX + 1):
         windows.learn(f"m{number}", 512)
-    assert len(windows._known) == MODELS_MAX
+    assert len(windows._known) == known_windows.MODELS_MAX
     fixed = KnownWindows(source := OneSource(), clock=lambda: 0.0, fixed=2048)
     fixed.learn("m", 512)
     assert (fixed.glance("m"), source.asked) == (ModelWindow(2048), [])

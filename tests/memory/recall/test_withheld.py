@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from recall_rig import KAYAK, NOW, PATIENCE_SECONDS, SETTINGS, Rig, request_of, request_with, rigged
+from recall_rig import KAYAK, NOW, PATIENCE_SECONDS, SETTINGS, Rig, request_of, request_with
 
 from memory.adapters.sql.chat_states import SqlChatStates
 from memory.adapters.sql.notes import NOTE_DROP_SECONDS
@@ -34,15 +33,8 @@ LATER = [
 ]
 
 
-def counted(rig: Rig, name: str, **labels: str) -> float:
-    return rig.metrics.registry.get_sample_value(name, labels) or 0.0
-
-
 def verdicts(receipt: Any) -> dict[str, CandidateVerdict]:
     return {candidate.memory_id: candidate.verdict for candidate in receipt.candidates}
-
-
-# Users who opted out
 
 
 class Answers:
@@ -70,7 +62,7 @@ async def test_an_opted_out_user_gets_no_note_until_they_opt_in(rig: Rig) -> Non
     outcome = await rig.recall.recall(Scope("u"), request_of(QUESTION))
     assert (outcome.status, outcome.reason, outcome.notes) == (RecallStatus.DISABLED, "opted_out", ())
     assert (outcome.receipt_id, rig.embedder.calls) == ("", 0)
-    assert counted(rig, "memproxy_requests_total", status="disabled", reason="opted_out") == 1.0
+    assert rig.counted("memproxy_requests_total", status="disabled", reason="opted_out") == 1.0
     await rig.opt_outs.clear("u")
     assert (await rig.recall.recall(Scope("u"), request_of(QUESTION))).status is RecallStatus.USED
 
@@ -93,8 +85,8 @@ async def at_once(_: int) -> ChatState:
 
 
 @pytest.mark.parametrize("answer", [down, hanging])
-async def test_who_was_not_seen_before_gets_no_note_in_doubt_and_only_who_came_first_waits_for_an_answer(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch, answer: Callable[[int], Awaitable[ChatState]]
+async def test_whoever_is_new_gets_no_note_in_doubt_and_one_waits(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, answer: Any
 ) -> None:
     states, calls = Answers(answer), []
     monkeypatch.setattr(review, "READ_SECONDS_MAX", 0.05)
@@ -104,13 +96,12 @@ async def test_who_was_not_seen_before_gets_no_note_in_doubt_and_only_who_came_f
         assert (outcome.status, outcome.reason) == (RecallStatus.UNAVAILABLE, "opt_out_unknown")
         assert outcome.notes == ()
         calls.append(states.calls)
-
     assert (calls[1] - calls[0], calls[2] - calls[1]) == (1, 1)
 
 
 @pytest.mark.parametrize("failing", [down, hanging])
 async def test_while_the_log_is_down_users_seen_before_get_notes_unless_they_had_opted_out(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch, failing: Callable[[int], Awaitable[ChatState]]
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, failing: Any
 ) -> None:
     states = rig.chat_states
     assert isinstance(states, SqlChatStates)
@@ -134,8 +125,8 @@ async def test_while_the_log_is_down_users_seen_before_get_notes_unless_they_had
 
 
 @pytest.mark.parametrize("answer", [at_once, restarting])
-async def test_waiting_for_a_server_that_comes_back_takes_nothing_from_the_deadline(
-    monkeypatch: pytest.MonkeyPatch, answer: Callable[[int], Awaitable[ChatState]]
+async def test_waiting_for_a_server_that_returns_costs_no_deadline(
+    monkeypatch: pytest.MonkeyPatch, answer: Any
 ) -> None:
     monkeypatch.setattr(review, "RETURN_SECONDS_MAX", PATIENCE_SECONDS)
     stored = await StateReader(Answers(answer), NOBODYS).read(ChatStateQuery("u"))
@@ -143,72 +134,55 @@ async def test_waiting_for_a_server_that_comes_back_takes_nothing_from_the_deadl
     assert (stored.waited > 0) is (answer is restarting)
 
 
-# Shadow mode
-
-
-async def test_in_shadow_mode_recall_runs_fully_and_adds_nothing(tmp_path: Path) -> None:
-    async with rigged(tmp_path, SHADOW) as rig:
-        before = await rig.usage_counts.unstored("u", limit=10)
-        outcome = await rig.recall.recall(Scope("u"), request_of(QUESTION))
-        assert (outcome.status, outcome.reason, outcome.count) == (RecallStatus.DISABLED, "shadow", 0)
-        assert (outcome.notes, outcome.note_keys, outcome.compacted) == ((), (), None)
-        receipt = await rig.receipt(outcome)
-        assert verdicts(receipt)["m1"] is CandidateVerdict.WITHHELD
-        assert (receipt.status, receipt.reason, receipt.notes) == (RecallStatus.DISABLED, "shadow", ())
-        assert receipt.signals["withheld"] == "shadow"
-        assert receipt.signals["note_tokens"] > 0
-        assert "arm" not in receipt.signals
-        assert {"embed", "all"} & receipt.timings_ms.keys()
-        await rig.usage_counts.drop("nobody", [])  # a write after what was counted, if anything was
-        assert await rig.usage_counts.unstored("u", limit=10) == before
-        assert counted(rig, "memproxy_note_tokens_count") == 0
-        assert (await rig.recall.recall(Scope("u"), request_with(LATER))).notes == ()
-        assert (await rig.recall.recall(Scope("nobody"), request_of(QUESTION))).status is RecallStatus.EMPTY
-        assert (await rig.recall.recall(Scope("u"), request_of("Hello!"))).status is RecallStatus.SKIPPED
-
-
-async def test_notes_of_before_are_not_put_back_in_shadow_mode(rig: Rig) -> None:
+async def test_in_shadow_mode_recall_runs_fully_and_adds_nothing_nor_puts_back_what_was_added(rig: Rig) -> None:
     assert (await rig.recall.recall(Scope("u"), request_of(QUESTION))).notes
+    tokens, before = rig.counted("memproxy_note_tokens_count"), await rig.uses()
     rig.recall._settings = SHADOW
+    outcome = await rig.recall.recall(Scope("u"), request_of("So where is my kayak stored?"))
+    assert (outcome.status, outcome.reason, outcome.count) == (RecallStatus.DISABLED, "shadow", 0)
+    assert (outcome.notes, outcome.note_keys, outcome.compacted) == ((), (), None)
+    receipt = await rig.receipt(outcome)
+    assert verdicts(receipt)["m1"] is CandidateVerdict.WITHHELD
+    assert (receipt.status, receipt.reason, receipt.notes) == (RecallStatus.DISABLED, "shadow", ())
+    assert receipt.signals["withheld"] == "shadow"
+    assert receipt.signals["note_tokens"] > 0
+    assert "arm" not in receipt.signals
+    assert {"embed", "all"} & receipt.timings_ms.keys()
+    assert await rig.uses() == before
+    assert rig.counted("memproxy_note_tokens_count") == tokens
     assert (await rig.recall.recall(Scope("u"), request_with(LATER))).notes == ()
+    assert (await rig.recall.recall(Scope("nobody"), request_of(QUESTION))).status is RecallStatus.EMPTY
+    assert (await rig.recall.recall(Scope("u"), request_of("Hello!"))).status is RecallStatus.SKIPPED
 
 
-# Conversations held out
+async def test_a_held_out_question_gets_no_note_and_one_of_the_other_arm_does_as_receipts_say(rig: Rig) -> None:
+    rig.recall._settings = ALL_HELD_OUT
+    outcome = await rig.recall.recall(Scope("u", session_id="s"), request_of(QUESTION))
+    assert (outcome.status, outcome.reason) == (RecallStatus.SKIPPED, "held_out")
+    assert (outcome.notes, outcome.count) == ((), 0)
+    receipt = await rig.receipt(outcome)
+    assert (receipt.signals["arm"], receipt.signals["withheld"]) == ("held_out", "held_out")
+    assert verdicts(receipt)["m1"] is CandidateVerdict.WITHHELD
+    assert rig.counted("memproxy_holdout_questions_total", arm="held_out") == 1
+    again = await rig.recall.recall(Scope("u", session_id="s"), request_with(LATER))
+    assert (again.notes, again.reason) == ((), "held_out")
 
-
-async def test_a_held_out_question_gets_no_note_and_its_receipt_says_which_it_would_have_been(tmp_path: Path) -> None:
-    async with rigged(tmp_path, NONE_HELD_OUT) as rig:
-        rig.recall._settings = ALL_HELD_OUT
-        outcome = await rig.recall.recall(Scope("u", session_id="s"), request_of(QUESTION))
-        assert (outcome.status, outcome.reason) == (RecallStatus.SKIPPED, "held_out")
-        assert (outcome.notes, outcome.count) == ((), 0)
-        receipt = await rig.receipt(outcome)
-        assert (receipt.signals["arm"], receipt.signals["withheld"]) == ("held_out", "held_out")
-        assert verdicts(receipt)["m1"] is CandidateVerdict.WITHHELD
-        assert counted(rig, "memproxy_holdout_questions_total", arm="held_out") == 1
-        again = await rig.recall.recall(Scope("u", session_id="s"), request_with(LATER))
-        assert (again.notes, again.reason) == ((), "held_out")
-
-
-async def test_a_question_of_the_other_arm_gets_its_note_and_is_marked(tmp_path: Path) -> None:
-    async with rigged(tmp_path, NONE_HELD_OUT) as rig:
-        before = counted(rig, "memproxy_holdout_questions_total", arm="noted")
-        outcome = await rig.recall.recall(Scope("u", session_id="s"), request_of(QUESTION))
-        assert outcome.status is RecallStatus.USED
-        assert KAYAK in outcome.notes[0].text
-        receipt = await rig.receipt(outcome)
-        assert receipt.signals["arm"] == "noted"
-        assert "withheld" not in receipt.signals
-        assert receipt.signals["note_tokens"] == receipt.notes[0].tokens
-        assert counted(rig, "memproxy_holdout_questions_total", arm="noted") == before + 1
+    rig.recall._settings, before = NONE_HELD_OUT, rig.counted("memproxy_holdout_questions_total", arm="noted")
+    outcome = await rig.recall.recall(Scope("u", session_id="s"), request_of(QUESTION))
+    assert outcome.status is RecallStatus.USED
+    assert KAYAK in outcome.notes[0].text
+    receipt = await rig.receipt(outcome)
+    assert (receipt.signals["arm"], "withheld" in receipt.signals) == ("noted", False)
+    assert receipt.signals["note_tokens"] == receipt.notes[0].tokens
+    assert rig.counted("memproxy_holdout_questions_total", arm="noted") == before + 1
 
 
 @pytest.mark.parametrize(("settings", "user"), [(NONE_HELD_OUT, "nobody"), (SETTINGS, "u")])
-async def test_without_a_note_or_a_holdout_there_is_no_arm(tmp_path: Path, settings: Any, user: str) -> None:
-    async with rigged(tmp_path, settings) as rig:
-        outcome = await rig.recall.recall(Scope(user), request_of(QUESTION))
-        assert (outcome.status is RecallStatus.EMPTY) == (user == "nobody")
-        assert "arm" not in (await rig.receipt(outcome, user_id=user)).signals
+async def test_without_a_note_or_a_holdout_there_is_no_arm(rig: Rig, settings: Any, user: str) -> None:
+    rig.recall._settings = settings
+    outcome = await rig.recall.recall(Scope(user), request_of(QUESTION))
+    assert (outcome.status is RecallStatus.EMPTY) == (user == "nobody")
+    assert "arm" not in (await rig.receipt(outcome, user_id=user)).signals
 
 
 async def test_a_conversation_that_carries_notes_keeps_them_and_gets_more_whatever_is_held_out(rig: Rig) -> None:
@@ -227,6 +201,5 @@ def test_a_conversation_is_one_unit_from_its_first_request_to_its_last() -> None
     first, later = request_of(QUESTION), request_with([{"role": "system", "content": "It is noon."}, *LATER])
     for scope in (Scope("u"), Scope("u", session_id="s"), Scope("u", "p", agent_id="a")):
         assert unit_of(scope, first) == unit_of(scope, later)
-    assert unit_of(Scope("u", session_id="s"), first) != unit_of(Scope("u", session_id="t"), first)
-    assert unit_of(Scope("u"), first) != unit_of(Scope("v"), first)
-    assert unit_of(Scope("u", "p"), first) != unit_of(Scope("u", "q"), first)
+    others = [Scope("u"), Scope("v"), Scope("u", "p"), Scope("u", "q"), *(Scope("u", session_id=one) for one in "st")]
+    assert len({unit_of(scope, first) for scope in others}) == len(others)

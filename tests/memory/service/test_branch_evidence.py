@@ -56,13 +56,14 @@ def plain(row: Memory) -> Memory:
 
 
 def test_what_rests_on_an_abandoned_turn_alone_is_archived_with_the_reason_and_comes_back() -> None:
-    row = memory("tea", "t1")
-    gone = after([row], abandoned=["t1"])["tea"]
-    assert gone.status is ARCHIVED
-    assert gone.metadata["archived"] == {"why": "branch", "at": NOW + 10}
-    assert gone.evidence == row.evidence
-    back = after([gone], resumed=["t1"])["tea"]
-    assert plain(back) == plain(row)
+    tea, milk = memory("tea", "t1"), memory("milk", "t0")
+    thought = memory("both", trust=Trust.TOOL, memory_type="reflective", metadata={"reflects": ["tea", "milk"]})
+    gone = after([tea, milk, thought], abandoned=["t1"])
+    assert (gone["tea"].status, gone["tea"].evidence) == (ARCHIVED, tea.evidence)
+    assert gone["tea"].metadata["archived"] == {"why": "branch", "at": NOW + 10}
+    assert (gone["both"].status, gone["milk"].status) == (ARCHIVED, ACTIVE), "a reflection follows its grounds"
+    back = after(list(gone.values()), resumed=["t1"])
+    assert [plain(back[one.id]) for one in (tea, milk, thought)] == [plain(one) for one in (tea, milk, thought)]
 
 
 def test_what_an_abandoned_statement_replaced_is_valid_again_until_it_returns() -> None:
@@ -83,26 +84,6 @@ def test_what_was_said_since_on_the_new_branch_replaces_instead() -> None:
     back = after(list(rows.values()), resumed=["t1"])
     assert [back[one].superseded_by for one in ("berlin", "paris", "rome")] == ["paris", "rome", ""]
     assert back["rome"].status is ACTIVE
-
-
-def test_changing_from_one_branch_to_the_other_and_back_changes_the_valid_row() -> None:
-    berlin, paris = memory("berlin", "t0"), memory("paris", "t1", at=1)
-    rows = after([superseded(berlin, paris), paris], abandoned=["t1"])
-    rome = memory("rome", "t2", at=2)
-    rows |= {"berlin": superseded(rows["berlin"], rome), "rome": rome}
-    back = after(list(rows.values()), abandoned=["t2"], resumed=["t1"])
-    assert {row.id: row.status for row in back.values()} == {"berlin": SUPERSEDED, "paris": ACTIVE, "rome": ARCHIVED}
-    again = after(list(back.values()), abandoned=["t1"], resumed=["t2"])
-    assert {row.id: row.status for row in again.values()} == {"berlin": SUPERSEDED, "paris": ARCHIVED, "rome": ACTIVE}
-    assert again["berlin"].superseded_by == "rome"
-
-
-def test_a_reflection_follows_its_grounds() -> None:
-    grounds = [memory("tea", "t1"), memory("milk", "t0")]
-    thought = memory("both", trust=Trust.TOOL, memory_type="reflective", metadata={"reflects": ["tea", "milk"]})
-    rows = after([*grounds, thought], abandoned=["t1"])
-    assert rows["both"].status is ARCHIVED
-    assert plain(after(list(rows.values()), resumed=["t1"])["both"]) == plain(thought)
 
 
 def test_a_question_that_an_abandoned_yes_confirmed_is_withdrawn() -> None:
@@ -148,7 +129,6 @@ def test_metadata_of_an_application_is_never_taken_for_ours(kept: Any) -> None:
 def test_forgetting_a_turn_reaches_what_was_withdrawn() -> None:
     left = after([memory("tea", "t0", "t1")], abandoned=["t1"])["tea"]
     forgotten = without_sources(left, ["t1"], now=NOW)
-    assert forgotten is not None
     assert "withdrawn" not in forgotten.metadata
     assert [quoted.turn_id for quoted in forgotten.evidence] == ["t0"]
     archived = after([memory("tea", "t1")], abandoned=["t1"])["tea"]
@@ -159,14 +139,15 @@ def test_forgetting_a_turn_reaches_what_was_withdrawn() -> None:
     owners=st.lists(st.sets(st.integers(0, 4), min_size=1, max_size=3), min_size=1, max_size=5),
     shifts=st.lists(st.sets(st.integers(0, 4)), max_size=6),
 )
-def test_after_any_shifts_a_memory_is_valid_if_one_of_its_turns_holds(
-    owners: list[set[int]], shifts: list[set[int]]
-) -> None:
+def test_after_any_shifts_a_memory_is_valid_if_one_of_its_turns_holds(owners: Any, shifts: Any) -> None:
+    def named(numbers: set[int]) -> tuple[BranchTurn, ...]:
+        return turns(*(f"t{n}" for n in numbers))
+
     first = [memory(f"m{n}", *(f"t{turn}" for turn in sorted(of))) for n, of in enumerate(owners)]
     rows = {row.id: row for row in first}
     was: set[int] = set()
     for abandoned in shifts:
-        shift = BranchShift(turns(*(f"t{n}" for n in abandoned - was)), turns(*(f"t{n}" for n in was - abandoned)))
+        shift = BranchShift(named(abandoned - was), named(was - abandoned))
         rows |= {row.id: row for row in shifted(rows.values(), shift, now=NOW + 10)}
         assert shifted(rows.values(), shift, now=NOW + 20) == []  # once is enough
         was = abandoned
@@ -175,14 +156,10 @@ def test_after_any_shifts_a_memory_is_valid_if_one_of_its_turns_holds(
             assert row.status is (ACTIVE if of - was else ARCHIVED)
             if row.status is ACTIVE:
                 assert {quoted.turn_id for quoted in row.evidence} == {f"t{n}" for n in of - was}
-    shift = BranchShift((), turns(*(f"t{n}" for n in was)))
-    rows |= {row.id: row for row in shifted(rows.values(), shift, now=NOW + 10)}
+    rows |= {row.id: row for row in shifted(rows.values(), BranchShift((), named(was)), now=NOW + 10)}
     for row in first:
         assert set(rows[row.id].evidence) == set(row.evidence)
         assert rows[row.id].confidence == pytest.approx(row.confidence)
-
-
-# By the ids that the turns of an imported memory get here
 
 
 def quote(turn_id: str) -> Evidence:
@@ -208,9 +185,6 @@ def test_a_row_of_raw_words_is_found_by_its_turn_under_its_id_here() -> None:
     here = [with_turns(user, row, own=()) for row in rows]
     assert [row.id for row in here] == raw_row_ids(user, copied_turn_id(user, said.id))[:2]
     assert [with_turns(user, row, own={said.id}) for row in rows] == rows
-
-
-# Users whose memories could not be changed
 
 
 async def test_pauses_grow_until_it_succeeds_and_whose_work_others_did_is_dropped() -> None:

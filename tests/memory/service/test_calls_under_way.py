@@ -5,17 +5,19 @@ Each test lets the other thing happen at the moment in which the call waits: for
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pytest
 from absent_stores import memory_bank
+from disturbed_calls import disturb, down
 from frozen_parts import Frozen
 from hashing_embedder import HashingEmbedder
-from library_parts import Parts, PlainSearch, library_parts
+from library_parts import Parts, PlainSearch, sent
 from memory_rows import memory
 from project_members import let_in
 from prometheus_client import CollectorRegistry
@@ -40,32 +42,19 @@ from memory.service.requests import Intake, MemoryEdit, NewMemory
 from memory.service.user_writes import OptedOut
 
 MEMBERS, PUBLIC = MemoryVisibility.MEMBERS, MemoryVisibility.PUBLIC
-Happening = Callable[[], Awaitable[object]]
 
 
 @pytest.fixture
-async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
+async def parts(parts: Parts) -> Parts:
     """olga owns the shared project apollo, ed may add to it."""
-    async with library_parts(tmp_path) as opened:
-        membership = opened.library.projects.membership
-        await membership.create("olga", "apollo")
-        await let_in(membership, "olga", "apollo", "ed", ProjectRole.EDITOR)
-        yield opened
+    membership = parts.library.projects.membership
+    await membership.create("olga", "apollo")
+    await let_in(membership, "olga", "apollo", "ed", ProjectRole.EDITOR)
+    return parts
 
 
 def shared(content: str, visibility: MemoryVisibility = MEMBERS) -> list[NewMemory]:
     return [NewMemory(content, project_id="apollo", visibility=visibility)]
-
-
-def while_embedding(parts: Parts, happening: Happening, monkeypatch: pytest.MonkeyPatch) -> None:
-    embed = parts.embedder.embed
-
-    async def slow(texts: Sequence[str], **how: Any) -> object:
-        monkeypatch.setattr(parts.embedder, "embed", embed)
-        await happening()
-        return await embed(texts, **how)
-
-    monkeypatch.setattr(parts.embedder, "embed", slow)
 
 
 async def rows_of(parts: Parts, user_id: str) -> list[str]:
@@ -73,14 +62,13 @@ async def rows_of(parts: Parts, user_id: str) -> list[str]:
 
 
 async def seen_in_apollo(parts: Parts) -> list[str]:
-    page = await parts.library.projects.memories.page("olga", "apollo", limit=10)
-    return [memory.content for memory in page.items]
+    return [memory.content for memory in (await parts.library.projects.memories.page("olga", "apollo", limit=10)).items]
 
 
 async def test_memories_of_an_erased_user_are_refused(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     library = parts.library
     for items, user in ([NewMemory("ann has a cat")], "ann"), (shared("ed has a dog"), "ed"):
-        while_embedding(parts, lambda user=user: library.erase(user), monkeypatch)
+        disturb(monkeypatch, parts.embedder, "embed", before=lambda user=user: library.erase(user))
         with pytest.raises((Conflict, NotFound)):
             await library.add(Scope(user), items)
         assert await rows_of(parts, user) == []
@@ -88,91 +76,55 @@ async def test_memories_of_an_erased_user_are_refused(parts: Parts, monkeypatch:
     assert await library.add(Scope("ann"), [NewMemory("ann is back")])
 
 
-async def test_what_an_import_still_brings_of_an_erased_user_is_refused(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_import_of_an_erased_user_is_refused(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     await parts.library.add(Scope("ann"), [NewMemory("ann has a cat")])
     lines = [line async for line in parts.library.transfers.export("ann")]
-    while_embedding(parts, lambda: parts.library.erase("bob"), monkeypatch)
-
-    async def sent() -> AsyncIterator[bytes]:
-        for line in lines:
-            yield line
-
+    disturb(monkeypatch, parts.embedder, "embed", before=lambda: parts.library.erase("bob"))
     assert len(lines) == 2
     with pytest.raises(Conflict):
-        await parts.library.transfers.load("bob", sent())
+        await parts.library.transfers.load("bob", sent(lines))
     assert await rows_of(parts, "bob") == []
 
 
 async def test_turns_and_messages_of_an_erased_user_are_refused(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
-    library, begin = parts.library, parts.library._writes.begin
-
-    async def erased_after(user_id: str) -> object:
-        life = await begin(user_id)
-        await library.erase(user_id)
-        return life
-
-    monkeypatch.setattr(library._writes, "begin", erased_after)
-    scope, user = Scope("ann", session_id="s"), Party(PartyType.USER)
-    with pytest.raises(Conflict):
-        await library.append_turn(scope, [Message("user", "I have a cat")])
-    with pytest.raises(Conflict):
-        await library.conversations.add(scope, [NewMessage(user, Party(PartyType.AGENT, "a"), "I have a cat")])
+    library, scope, user = parts.library, Scope("ann", session_id="s"), Party(PartyType.USER)
+    for call in (
+        partial(library.append_turn, scope, [Message("user", "I have a cat")]),
+        partial(library.conversations.add, scope, [NewMessage(user, Party(PartyType.AGENT, "a"), "I have a cat")]),
+    ):
+        disturb(monkeypatch, library._writes, "begin", after=lambda: library.erase("ann"))
+        with pytest.raises(Conflict):
+            await call()
     assert [turn async for turn in parts.turn_log.turns("ann")] == []
     assert (await parts.turn_log.messages.page(MessageFilter("ann"), limit=9)).items == ()
 
 
 async def test_pinned_lines_of_an_erased_user_are_refused(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
-    epoch = parts.ledger.erase_epoch
-
-    async def erased_after(user_id: str) -> int:
-        monkeypatch.setattr(parts.ledger, "erase_epoch", epoch)
-        number = await epoch(user_id)
-        await parts.library.erase(user_id)
-        return number
-
-    monkeypatch.setattr(parts.ledger, "erase_epoch", erased_after)
+    disturb(monkeypatch, parts.ledger, "erase_epoch", after=lambda: parts.library.erase("ann"))
     with pytest.raises(Conflict):
         await parts.library.profiles.set_own("ann", pinned=["Answer in German"])
     assert await parts.library.profiles.own("ann") == []
 
 
-async def test_what_an_erased_user_shares_meanwhile_does_not_stay_in_the_project(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    library, rows = parts.library, parts.library.projects.rows
-    forget = rows.forget_authored
-
-    async def late(user_id: str, **where: Any) -> int:
-        count = await forget(user_id, **where)
+async def test_what_an_erased_user_shares_meanwhile_is_gone(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def share() -> None:
         with pytest.raises(NotFound):
-            await library.add(Scope("ed"), shared("ed has a dog"))
-        return count
+            await parts.library.add(Scope("ed"), shared("ed has a dog"))
 
-    monkeypatch.setattr(rows, "forget_authored", late)
-    await library.erase("ed")
+    disturb(monkeypatch, parts.library.projects.rows, "forget_authored", after=share)
+    await parts.library.erase("ed")
     assert await seen_in_apollo(parts) == []
 
 
-async def test_a_project_that_an_erased_user_founds_meanwhile_is_gone(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_an_erased_user_founds_meanwhile_is_gone(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     membership, projects = parts.library.projects.membership, parts.library.projects.membership._projects
-    forget = projects.forget_user
-
-    async def late(user_id: str) -> None:
-        await forget(user_id)
-        monkeypatch.setattr(projects, "forget_user", forget)
-        await membership.create(user_id, "zeus")
-
-    monkeypatch.setattr(projects, "forget_user", late)
+    disturb(monkeypatch, projects, "forget_user", after=lambda: membership.create("ed", "zeus"))
     await parts.library.erase("ed")
     assert await projects.joined("ed") == []
 
 
 async def test_nothing_is_shared_once_an_opt_out_has_returned(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
-    while_embedding(parts, lambda: parts.library.opt_outs.opt_out("ed"), monkeypatch)
+    disturb(monkeypatch, parts.embedder, "embed", before=lambda: parts.library.opt_outs.opt_out("ed"))
     with pytest.raises(OptedOut):
         await parts.library.add(Scope("ed"), shared("ed has a dog"))
     assert await seen_in_apollo(parts) == []
@@ -181,41 +133,29 @@ async def test_nothing_is_shared_once_an_opt_out_has_returned(parts: Parts, monk
 async def broken_off(parts: Parts, items: list[NewMemory], monkeypatch: pytest.MonkeyPatch) -> str:
     """A call with a key that stored its memory, and whose caller did not hear of it. The memory's id."""
     with monkeypatch.context() as patch:
-
-        async def died(*_: object, **__: object) -> None:
-            raise Unavailable("turn_log", "died")
-
-        patch.setattr(parts.library._repeatable._keys, "answered", died)
+        patch.setattr(parts.library._repeatable._keys, "answered", down)
         with pytest.raises(Unavailable):
             await parts.library.add(Scope("ed"), items, idempotency_key="k")
-    page = await parts.library.projects.memories.page("olga", "apollo", limit=10)
-    return page.items[0].id
+    return (await parts.library.projects.memories.page("olga", "apollo", limit=10)).items[0].id
 
 
-async def test_a_repeated_call_brings_back_nothing_that_was_forgotten(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_repeated_call_brings_back_nothing_forgotten(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     memory_id = await broken_off(parts, shared("ed has a dog"), monkeypatch)
     await parts.library.delete("ed", memory_id)
     assert await parts.library.add(Scope("ed"), shared("ed has a dog"), idempotency_key="k") == [memory_id]
     assert await seen_in_apollo(parts) == []
 
 
-async def test_a_repeated_call_undoes_no_correction_and_shows_nobody_more(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_repeated_call_undoes_no_correction_nor_privacy(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     memory_id = await broken_off(parts, shared("ed has a dog", PUBLIC), monkeypatch)
     await parts.library.patch("ed", memory_id, MemoryEdit(content="ed has a cat"))
     await parts.library.patch("ed", memory_id, MemoryEdit(visibility=MEMBERS))
     await parts.library.add(Scope("ed"), shared("ed has a dog", PUBLIC), idempotency_key="k")
     kept = await parts.library.get("ed", memory_id)
-    assert kept is not None
     assert (kept.content, kept.visibility) == ("ed has a cat", MEMBERS)
 
 
-async def test_files_are_rewritten_also_if_the_process_dies_at_the_end_of_an_erasure(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_files_are_rewritten_if_an_erasure_dies_at_its_end(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     await parts.library.add(Scope("ann"), [NewMemory("ann has a cat")])
     begun, times = parts.erasures.begun, list[str]()
 
@@ -246,8 +186,7 @@ async def test_a_page_whose_rows_their_author_does_not_show_yet_says_how_to_go_o
     found, cursor = list[str](), ""
     for _ in range(5):
         page = await parts.library.projects.memories.page("olga", "apollo", limit=1, cursor=cursor)
-        found += [memory.content for memory in page.items]
-        cursor = page.next_cursor
+        found, cursor = [*found, *(memory.content for memory in page.items)], page.next_cursor
         if not cursor:
             break
     assert found == ["for all to see"]
@@ -288,22 +227,19 @@ class Here:
 Work = Callable[[Here, Process, MemoryStore], Awaitable[Any]]
 
 
-def patch(here: Here, process: Process, store: MemoryStore) -> Awaitable[Any]:
-    return here.library(process, store).patch("ann", "tea", MemoryEdit(importance=0.9))
+def of_library(call: str, *arguments: Any, **options: Any) -> Work:
+    return lambda here, process, store: getattr(here.library(process, store), call)(*arguments, **options)
 
 
-def forget_source(here: Here, process: Process, store: MemoryStore) -> Awaitable[Any]:
-    return here.library(process, store).forget_source("ann", "turn-1")
+patch = of_library("patch", "ann", "tea", MemoryEdit(importance=0.9))
+forget_source = of_library("forget_source", "ann", "turn-1")
+add = of_library("add", Scope("ann"), [NewMemory("I like coffee")])
 
 
 def look_after(here: Here, process: Process, store: MemoryStore) -> Awaitable[Any]:
     telemetry = Telemetry(here.deployment.clock, Metrics(CollectorRegistry()))
     bank = memory_bank(store, process.ledger, EMBEDDER)
     return Upkeep(memories=bank, stores=process.stores, telemetry=telemetry, rules=RetentionRules()).run("ann")
-
-
-def add(here: Here, process: Process, store: MemoryStore) -> Awaitable[Any]:
-    return here.library(process, store).add(Scope("ann"), [NewMemory("I like coffee")])
 
 
 @pytest.mark.parametrize(
@@ -318,9 +254,7 @@ def add(here: Here, process: Process, store: MemoryStore) -> Awaitable[Any]:
         (add, "apply", 1),
     ],
 )
-async def test_what_was_written_while_somebody_was_frozen_stands(
-    tmp_path: Path, work: Work, frozen_in: str, number: int
-) -> None:
+async def test_what_others_wrote_meanwhile_stands(tmp_path: Path, work: Work, frozen_in: str, number: int) -> None:
     here = Here(sqlite_deployment(tmp_path), InMemoryStore(dimension=EMBEDDER.dimension))
     await here.put(TEA, TEA_AGAIN)
     gone = replace(TEA, status=MemoryStatus.SUPERSEDED, superseded_by="coffee", updated_at=START + 9)

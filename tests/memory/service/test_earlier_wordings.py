@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
 import memory_rows
 import pytest
-from library_parts import NOW, Parts
+from library_parts import NOW, Parts, sent
 
 from memory.adapters.row_codec import JSON_BYTES_MAX
 from memory.errors import BadInput
-from memory.model import Evidence, Memory, MemoryStatus, Message, Scope
+from memory.model import Evidence, Memory, MemoryStatus, Message, Scope, wordings
 from memory.model.raw_words import raw_row_ids
 from memory.model.withdrawn import Withdrawn, with_withdrawn
-from memory.model.wordings import (
-    WORDINGS,
-    WORDINGS_BYTES_MAX,
-    WORDINGS_MAX,
-    Corrector,
-    earlier_in,
-    reworded,
-    without_wordings,
-    wordings_of,
-)
+from memory.model.wordings import Corrector, earlier_in, reworded, without_wordings, wordings_of
 from memory.ports import MemoryFilter
 from memory.service.carried_words import without_carried
 from memory.service.erasure import by_turn, narrowed
@@ -48,23 +38,35 @@ def test_each_wording_has_its_time_and_who_corrected_it() -> None:
         ("Lives in Faro", 60, 120, "member"),
     ]
     assert second.metadata["source"] == "crm"
+    left = without_wordings(second, lambda one: "Porto" in one.content)
+    assert [one.content for one in wordings_of(left)] == ["Lives in Faro"]
+    assert without_wordings(second, lambda _: False) is second
+    assert without_wordings(second).metadata == {"source": "crm"}, "the key goes with the last"
+    old = reworded_as(memory("Lives in Brga"), "Lives in Braga")
+    old = replace(old, id="m0", status=MemoryStatus.SUPERSEDED, superseded_at=NOW + 500)
+    newest = reworded_as(memory(), "Lives in Oporto", after=900.0)
+    assert [(one.memory_id, one.content, one.corrected_by) for one in earlier_in([newest, old], newest_id="m1")] == [
+        ("m1", "Lives in Porto", "user"),
+        ("m0", "Lives in Braga", "learning"),
+        ("m0", "Lives in Brga", "user"),
+    ]
 
 
 @pytest.mark.parametrize("content", ["x" * 8_000, "猫" * 8_000, "😀" * 8_000, '"\\' * 4_000])
 def test_however_long_and_often_corrected_they_fit_into_a_row(content: str) -> None:
     row = memory(content)
-    for number in range(3 * WORDINGS_MAX):
+    for number in range(3 * wordings.WORDINGS_MAX):
         row = reworded_as(row, f"{number}{content}"[:8_000])
     stored = json.dumps(row.metadata, ensure_ascii=False).encode()
-    assert 0 < len(stored) <= WORDINGS_BYTES_MAX + 100 < JSON_BYTES_MAX
-    assert wordings_of(row)[-1].content[:100] == f"{3 * WORDINGS_MAX - 2}{content}"[:100]
+    assert 0 < len(stored) <= wordings.WORDINGS_BYTES_MAX + 100 < JSON_BYTES_MAX
+    assert wordings_of(row)[-1].content[:100] == f"{3 * wordings.WORDINGS_MAX - 2}{content}"[:100]
 
 
 def test_of_many_corrections_the_latest_are_kept() -> None:
     row = memory()
-    for number in range(WORDINGS_MAX + 5):
+    for number in range(wordings.WORDINGS_MAX + 5):
         row = reworded_as(row, f"version {number}")
-    assert [one.content for one in wordings_of(row)] == [f"version {n}" for n in range(4, WORDINGS_MAX + 4)]
+    assert [one.content for one in wordings_of(row)] == [f"version {n}" for n in range(4, wordings.WORDINGS_MAX + 4)]
 
 
 @pytest.mark.parametrize(
@@ -79,26 +81,7 @@ def test_of_many_corrections_the_latest_are_kept() -> None:
     ],
 )
 def test_what_is_not_ours_is_no_wording(stored: object) -> None:
-    assert wordings_of(memory(metadata={WORDINGS: stored})) == []
-
-
-def test_those_that_are_meant_go_and_the_key_goes_with_the_last() -> None:
-    row = reworded_as(reworded_as(memory(), "Lives in Faro"), "Lives in Lisbon")
-    left = without_wordings(row, lambda one: "Porto" in one.content)
-    assert [one.content for one in wordings_of(left)] == ["Lives in Faro"]
-    assert without_wordings(row, lambda _: False) is row
-    assert without_wordings(row).metadata == {}
-
-
-def test_what_was_superseded_is_an_earlier_wording_that_learning_reworded_as() -> None:
-    old = reworded_as(memory("Lives in Brga"), "Lives in Braga")
-    old = replace(old, id="m0", status=MemoryStatus.SUPERSEDED, superseded_at=NOW + 500)
-    newest = reworded_as(memory(), "Lives in Oporto", after=900.0)
-    assert [(one.memory_id, one.content, one.corrected_by) for one in earlier_in([newest, old], newest_id="m1")] == [
-        ("m1", "Lives in Porto", "user"),
-        ("m0", "Lives in Braga", "learning"),
-        ("m0", "Lives in Brga", "user"),
-    ]
+    assert wordings_of(memory(metadata={wordings.WORDINGS: stored})) == []
 
 
 ANN = Scope("ann")
@@ -129,10 +112,10 @@ async def test_other_changes_leave_them_and_nobody_writes_them_from_outside(part
     await parts.library.patch("ann", one, MemoryEdit(metadata={"source": "other"}, importance=0.9, content="a dog"))
     [wording] = wordings_of(await parts.library.get("ann", one))
     assert (wording.content, wording.since - NOW, wording.until - NOW, wording.corrected_by) == ("a cat", 0, 60, "user")
-    forged = {WORDINGS: [["planted", 1.0, "user"]]}
-    with pytest.raises(BadInput, match=WORDINGS):
+    forged = {wordings.WORDINGS: [["planted", 1.0, "user"]]}
+    with pytest.raises(BadInput, match=wordings.WORDINGS):
         await parts.library.patch("ann", one, MemoryEdit(metadata=forged))
-    with pytest.raises(BadInput, match=WORDINGS):
+    with pytest.raises(BadInput, match=wordings.WORDINGS):
         await parts.library.add(ANN, [NewMemory("x", metadata=forged)])
 
 
@@ -142,11 +125,7 @@ async def test_they_are_in_an_export_and_come_back_with_an_import(parts: Parts) 
     await parts.library.erase("ann")
     assert await rows_saying(parts, MARKER) == []
 
-    async def given() -> AsyncIterator[bytes]:
-        for line in lines:
-            yield line
-
-    assert (await parts.library.transfers.load("ann", given())).stored == 1
+    assert (await parts.library.transfers.load("ann", sent(lines))).stored == 1
     (back,) = (await parts.library.page(ANN)).items
     assert back.id != one
     assert [w.content[:6] for w in wordings_of(back)] == ["猫" * 6, "a dog"]
@@ -174,51 +153,40 @@ async def test_they_go_with_a_source_that_they_may_come_from(parts: Parts) -> No
 async def test_forgetting_the_memory_forgets_the_turns_that_said_what_it_said_before(parts: Parts) -> None:
     scope = Scope("ann", session_id="s1")
     turn_id = await parts.library.append_turn(scope, [Message("user", f"By the way, the {MARKER} it is")])
-    row_id, quoted = raw_row_ids("ann", turn_id)[0], (Evidence(f"the {MARKER} it is", turn_id),)
-    await parts.put(
-        Memory(row_id, "ann", f"the {MARKER} it is", NOW, NOW, NOW, status=MemoryStatus.RAW, evidence=quoted)
-    )
+    row = Memory(raw_row_ids("ann", turn_id)[0], "ann", f"the {MARKER} it is", NOW, NOW, NOW, status=MemoryStatus.RAW)
+    await parts.put(replace(row, evidence=(Evidence(row.content, turn_id),)))
     one = await corrected(parts, f"the {MARKER}", "a dog")
     await parts.library.delete("ann", one)
     assert await rows_saying(parts, MARKER) == []
 
 
-# What it took along from another fact, to be understood
-
-SCARF = memory_rows.memory(
-    "scarf",
-    "I got a red scarf",
-    evidence=(Evidence("I got a red scarf, which my dog ate", "t1", clause="I got a red scarf"),),
-)
+TOLD = "I got a red scarf, which my dog ate"
+GOT = Evidence(TOLD, "t1", clause="I got a red scarf")
+SCARF = memory_rows.memory("scarf", GOT.clause, evidence=(GOT,))
 
 
-def ate(content: str, *, turn_id: str = "t1") -> Memory:
-    quoted = Evidence("I got a red scarf, which my dog ate", turn_id, clause="which my dog ate")
-    return memory_rows.memory("ate", content, evidence=(quoted,))
+def ate(content: str = TOLD, *, turn_id: str = "t1") -> Memory:
+    return memory_rows.memory("ate", content, evidence=(Evidence(TOLD, turn_id, clause="which my dog ate"),))
 
 
 @pytest.mark.parametrize(
     ("content", "turn_id", "left"),
     [
-        ("I got a red scarf, which my dog ate", "t1", "which my dog ate"),
-        ("I got a red scarf, which my dog ate (2025-06-05)", "t1", "which my dog ate (2025-06-05)"),
+        (TOLD, "t1", "which my dog ate"),
+        (f"{TOLD} (2025-06-05)", "t1", "which my dog ate (2025-06-05)"),
         ("I got a … which my dog ate", "t1", "I got a … which my dog ate"),
-        ("I got a red scarf, which my dog ate", "t2", "I got a red scarf, which my dog ate"),
+        (TOLD, "t2", TOLD),
     ],
 )
 def test_it_keeps_its_own_words_and_its_days(content: str, turn_id: str, left: str) -> None:
-    eaten = ate(content, turn_id=turn_id)
-    assert without_carried(eaten, [SCARF]).content == left
+    assert without_carried(ate(content, turn_id=turn_id), [SCARF]).content == left
+    assert without_carried(SCARF, [SCARF]) is SCARF, "it takes nothing along from itself"
 
 
 def test_what_is_forgotten_stands_in_no_other_fact() -> None:
-    eaten = ate("I got a red scarf, which my dog ate")
+    eaten = ate()
     left = narrowed(eaten, by_turn([SCARF]), now=9.0)
     assert (left.content, left.evidence[0].quote, left.updated_at) == ("which my dog ate", "which my dog ate", 9.0)
     assert narrowed(eaten, by_turn([ate("x", turn_id="t2")]), now=9.0) is eaten
     abandoned = with_withdrawn(replace(SCARF, evidence=()), Withdrawn(SCARF.evidence))
     assert narrowed(eaten, by_turn([abandoned]), now=9.0) == left
-
-
-def test_a_fact_takes_nothing_along_from_itself() -> None:
-    assert without_carried(SCARF, [SCARF]) is SCARF

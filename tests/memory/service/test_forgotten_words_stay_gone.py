@@ -6,8 +6,8 @@ the summarizer are the real ones, and any number of turns is learnt in one windo
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -49,9 +49,6 @@ class Life:
     summaries_seen: int = 0
     homes: list[Turn] = field(default_factory=list)
 
-    def gone(self) -> set[str]:
-        return {word for word, turns in self.alive.items() if not turns}
-
     async def say(self, *messages: str, session: str = "", status: TurnStatus = TurnStatus.CLOSED) -> Turn:
         session = session or self.random.choice(SESSIONS)
         turn = await self.bench.tell(self.process, *messages, session=session, status=status)
@@ -63,16 +60,15 @@ class Life:
         self.alive[word] = set()
         return word
 
-    async def tell(self) -> None:
-        word = self.word()
-        turn = await self.say(self.random.choice(SHAPES).format(word))
+    async def tell(self, word: str = "", shapes: Sequence[str] = SHAPES) -> Turn:
+        word = word or self.word()
+        turn = await self.say(self.random.choice(shapes).format(word))
         self.alive[word].add(turn.id)
+        return turn
 
     async def repeat(self) -> None:
         if words := [word for word, turns in self.alive.items() if turns]:
-            word = self.random.choice(words)
-            turn = await self.say(self.random.choice(SHAPES).format(word))
-            self.alive[word].add(turn.id)
+            await self.tell(self.random.choice(words))
 
     async def withhold(self) -> None:
         await self.say(f"{self.random.choice(SHAPES).format(self.word())} Do not store that.")
@@ -97,10 +93,7 @@ class Life:
             self.alive[word].clear()
 
     async def tell_a_home(self) -> None:
-        word = self.word()
-        turn = await self.say(self.random.choice((HOME, "Maybe {} is where I belong.")).format(word))
-        self.alive[word].add(turn.id)
-        self.homes.append(turn)
+        self.homes.append(await self.tell(shapes=(HOME, "Maybe {} is where I belong.")))
 
     async def forget_a_mere_kind(self) -> None:
         await self.say("Forget where I live.")
@@ -161,16 +154,15 @@ class Life:
 
     async def said_again(self) -> list[str]:
         """The words that are gone, and stand somewhere after a round of the worker."""
-        await WithdrawnSummaries(
-            summaries=self.process.summaries, notes=self.process.notes, clock=self.bench.deployment.clock
-        ).drop()
-        standing = [one.summary for one in await self.process.summaries.of_user("ann", limit=99)]
+        summaries, notes = self.process.summaries, self.process.notes
+        await WithdrawnSummaries(summaries=summaries, notes=notes, clock=self.bench.deployment.clock).drop()
+        standing = [one.summary for one in await summaries.of_user("ann", limit=99)]
         texts = [f"{one.title} {one.text}" for one in standing]
-        texts += [note.text for note in (await notes_of(self.process.notes, "ann", self.keys)).values()]
-        for due in await self.process.summaries.due(now=9e9, idle_seconds=0, limit=9):
-            turns = await self.process.summaries.turns(due, limit=99)
+        texts += [note.text for note in (await notes_of(notes, "ann", self.keys)).values()]
+        for due in await summaries.due(now=9e9, idle_seconds=0, limit=9):
+            turns = await summaries.turns(due, limit=99)
             texts += [message.content for turn in turns for message in turn.messages]
-        return [word for word in self.gone() for text in texts if word in text]
+        return [word for word, turns in self.alive.items() if not turns and any(word in text for text in texts)]
 
 
 WEIGHTS = {
@@ -191,31 +183,20 @@ WEIGHTS = {
 }
 
 
-@asynccontextmanager
-async def living(folder: Path, seed: int) -> AsyncIterator[Life]:
-    bench = Bench(sqlite_deployment(folder))
-    async with bench.deployment.start() as process:
-        telemetry = Telemetry(bench.deployment.clock, bench.metrics)
-        parts = SummarizerParts(
-            summaries=process.summaries,
-            reader=PlainReader(),
-            embedder=bench.embedder,
-            tokens=counted_tokens(),
-            sentences=own_sentences,
-            opt_outs=process.opt_outs,
-            turns_min=1,
-        )
-        yield Life(bench, process, Random(seed), bench.erasure(process), Summarizer(parts, telemetry))
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_no_forgotten_or_withheld_word_comes_back(tmp_path: Path, seed: int) -> None:
-    async with living(tmp_path, seed) as life:
-        steps = []
+    bench, steps = Bench(sqlite_deployment(tmp_path)), list[str]()
+    async with bench.deployment.start() as process:
+        parts = SummarizerParts(
+            *(process.summaries, PlainReader(), bench.embedder, counted_tokens(), own_sentences, process.opt_outs),
+            turns_min=1,
+        )
+        summarizer = Summarizer(parts, Telemetry(bench.deployment.clock, bench.metrics))
+        life = Life(bench, process, Random(seed), bench.erasure(process), summarizer)
         for step in life.random.choices(list(WEIGHTS), list(WEIGHTS.values()), k=STEPS):
             steps.append(step.__name__)
             await step(life)
-            life.bench.deployment.clock.now += 1
+            bench.deployment.clock.now += 1
             if step in (Life.learn, Life.end, Life.forget_a_memory, Life.forget_a_turn):
                 assert await life.said_again() == [], steps
         await life.replay()

@@ -12,9 +12,7 @@ from memory.service.old_rows import is_old, split
 
 NOW = 1_750_000_000.0
 BOTH = "I live in Leeds and I keep bees."
-OLD = Memory(
-    "m", "ann", BOTH, NOW, NOW, NOW, attribute="home", evidence=(Evidence(BOTH, "t1"), Evidence("again", "t2"))
-)
+OLD = Memory("m", "ann", BOTH, NOW, NOW, NOW, attribute="home", evidence=(Evidence(BOTH, "t1"), Evidence("more", "t2")))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hashing_embedder import HashingEmbedder
@@ -61,8 +62,7 @@ async def test_all_are_embedded_as_what_is_to_be_found_and_snapshots_are_gone() 
     outcome = await watch.run(run_of(store, embedder, snapshots))
     assert (outcome.is_needed, outcome.copied, outcome.status.memories) == (True, COUNT, COUNT)
     assert sorted(embedder.texts) == sorted(f"content of m{i}" for i in range(COUNT))
-    assert watch.seen[0] == (0, COUNT)
-    assert watch.seen[-1] == (COUNT, COUNT)
+    assert (watch.seen[0], watch.seen[-1]) == ((0, COUNT), (COUNT, COUNT))
     assert snapshots.kept == {}
     assert {r.vector.shape for r in await store.load(MemoryFilter("ann"), limit=COUNT)} == {(64,)}
 
@@ -117,8 +117,7 @@ async def test_an_embedder_that_stays_away_ends_the_run_and_the_next_goes_on(mon
         await run_of(store, embedder).run(advance=cut, check_alone=watch.check_alone)
     assert (await InMemoryReembedding(store, NEW).status()).origin == OLD
     embedder.is_down = False
-    outcome = await watch.run(run_of(store, embedder))
-    assert outcome.copied == COUNT - COUNT // 2
+    assert (await watch.run(run_of(store, embedder))).copied == COUNT - COUNT // 2
     assert watch.seen[0] == (COUNT // 2, COUNT)
 
 
@@ -132,30 +131,26 @@ async def test_a_moment_without_the_embedder_is_waited_for(monkeypatch: pytest.M
             return await super().embed(texts, is_urgent=is_urgent)
 
     store, watch = await filled(), Watch()
-    outcome = await watch.run(run_of(store, Shaky()))
-    assert outcome.copied == COUNT
+    assert (await watch.run(run_of(store, Shaky()))).copied == COUNT
 
 
-async def test_it_does_not_switch_where_somebody_else_has_come() -> None:
+class Busy(InMemoryReembedding):
+    """Memories keep changing."""
+
+    writes = 0
+
+    async def remove_deleted(self) -> bool:
+        self.writes += 1
+        await put(self._store, memory(f"late-{self.writes}"))
+        return await super().remove_deleted()
+
+
+@pytest.mark.parametrize(("copies", "why"), [(InMemoryReembedding, "a worker runs"), (Busy, "stop whatever writes")])
+async def test_it_does_not_switch_where_somebody_came_or_memories_keep_changing(copies: Any, why: str) -> None:
     store, watch = await filled(), Watch()
-    watch.refusal = Unavailable("milvus", "a worker runs")
-    with pytest.raises(Unavailable, match="a worker runs"):
-        await watch.run(run_of(store))
-    assert (await InMemoryReembedding(store, NEW).status()).origin == OLD
-
-
-async def test_it_does_not_switch_while_memories_keep_changing() -> None:
-    class Busy(InMemoryReembedding):
-        writes = 0
-
-        async def remove_deleted(self) -> bool:
-            self.writes += 1
-            await put(self._store, memory(f"late-{self.writes}"))
-            return await super().remove_deleted()
-
-    store, watch = await filled(), Watch()
-    with pytest.raises(Unavailable, match="stop whatever writes"):
-        await watch.run(run_of(Busy(store, NEW)))
+    watch.refusal = Unavailable("milvus", "a worker runs") if copies is InMemoryReembedding else None
+    with pytest.raises(Unavailable, match=why):
+        await watch.run(run_of(copies(store, NEW)))
     assert (await InMemoryReembedding(store, NEW).status()).origin == OLD
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from library_parts import NOW, Parts, library_parts
+from library_parts import NOW, Parts
 from note_lookup import notes_of
 
 from memory.model import CompactedState, Evidence, Memory, Message, PastNote, Scope, SessionSummary, Turn, TurnStatus
@@ -20,12 +20,11 @@ Forgetting = Callable[[Parts], Awaitable[object]]
 
 
 @pytest.fixture
-async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
-    async with library_parts(tmp_path) as running:
-        for user in ("ann", "bob"):
-            await talk(running, user)
-        running.now = NOW + 5
-        yield running
+async def parts(parts: Parts) -> Parts:
+    for user in ("ann", "bob"):
+        await talk(parts, user)
+    parts.now = NOW + 5
+    return parts
 
 
 async def talk(parts: Parts, user: str) -> None:
@@ -33,12 +32,10 @@ async def talk(parts: Parts, user: str) -> None:
     for name in ("t1", "t2"):
         said, turn_id = f"My boat is {name}.", f"{user}-{name}"
         scope = Scope(user, "atlas", "s1")
-        turn = Turn(turn_id, scope, NOW, (Message("user", said),), TurnStatus.CLOSED, answer="So")
-        await parts.turn_log.append(turn)
+        await parts.turn_log.append(Turn(turn_id, scope, NOW, (Message("user", said),), TurnStatus.CLOSED, answer="So"))
         evidence = (Evidence(said, turn_id),)
         await parts.put(Memory(f"m-{turn_id}", user, said, NOW, NOW, NOW, project_id="atlas", evidence=evidence))
     lease = await parts.lease()
-    assert lease is not None
     await parts.turn_log.acknowledge(lease)
     made = await summarise(parts, user)
     await parts.notes.keep(user, "k", PastNote("a note", (made.id,), 3), made_at=NOW - 1)
@@ -68,10 +65,6 @@ def of_conversations(call: str, what: str, **how: Any) -> Forgetting:
     return lambda parts: getattr(parts.library.conversations, call)("ann", what, **how)
 
 
-def everything(parts: Parts) -> Awaitable[object]:
-    return parts.library.erase("ann")
-
-
 @pytest.mark.parametrize(
     ("forgetting", "said_next"),
     [
@@ -82,7 +75,7 @@ def everything(parts: Parts) -> Awaitable[object]:
         (of_conversations("trim", "s1", keep_last=2), "My boat is t2."),
         (of_conversations("delete_session", "s1", keep_memories=True), ""),
         (lambda parts: parts.library.erase("ann", "atlas"), ""),
-        (everything, ""),
+        (lambda parts: parts.library.erase("ann"), ""),
     ],
     ids="memory rested_on_it turn message old_messages session project everything".split(),
 )
@@ -105,18 +98,14 @@ async def test_forgetting_takes_the_summary_the_notes_with_it_and_the_states_of_
 
 
 async def test_erasing_a_user_leaves_no_row_of_theirs(parts: Parts, tmp_path: Path) -> None:
-    await parts.summaries.leave_out("ann", ["ann-t2"])
-    await everything(parts)
-    with closing(sqlite3.connect(tmp_path / "turns.sqlite")) as connection:
-        for table in ("session_summaries", "summaries_due", "turns_in_no_summary", "summaries_withdrawn"):
-            statement = f"SELECT user_id FROM {table}"
-            assert set(connection.execute(statement)) <= {("bob",)}, table
-
-
-async def test_a_user_without_memories_has_states_to_delete_too(parts: Parts) -> None:
     await parts.states.keep("carl", "k", CompactedState(3, (), "what was said", 5, 300), made_at=NOW - 1)
     await parts.library.erase("carl")
-    assert await parts.states.find("carl", ["k"]) is None
+    assert await parts.states.find("carl", ["k"]) is None, "without a memory too"
+    await parts.summaries.leave_out("ann", ["ann-t2"])
+    await parts.library.erase("ann")
+    with closing(sqlite3.connect(tmp_path / "turns.sqlite")) as connection:
+        for table in ("session_summaries", "summaries_due", "turns_in_no_summary", "summaries_withdrawn"):
+            assert set(connection.execute(f"SELECT user_id FROM {table}")) <= {("bob",)}, table
 
 
 async def test_flushing_a_session_ends_it(parts: Parts) -> None:
@@ -126,16 +115,13 @@ async def test_flushing_a_session_ends_it(parts: Parts) -> None:
     assert await parts.summaries.is_ended("ann", "s2")
 
 
-def dropping(parts: Parts) -> WithdrawnSummaries:
-    return WithdrawnSummaries(summaries=parts.summaries, notes=parts.notes, clock=lambda: parts.now)
-
-
 async def test_the_worker_drops_notes_with_a_withdrawn_summary_and_no_others(parts: Parts) -> None:
-    assert await dropping(parts).drop() == 0
+    dropping = WithdrawnSummaries(summaries=parts.summaries, notes=parts.notes, clock=lambda: parts.now)
+    assert await dropping.drop() == 0
     await parts.turn_log.messages.delete_turns("ann", ["ann-t1"])
-    assert await dropping(parts).drop("bob") == 0
+    assert await dropping.drop("bob") == 0
     after = await summarise(parts, "ann")
     await parts.notes.keep("ann", "next", PastNote("with the next one", (after.id,), 3), made_at=parts.now)
-    assert await dropping(parts).drop() == 1
+    assert await dropping.drop() == 1
     assert set(await notes_of(parts.notes, "ann", ["k", "without", "next"])) == {"without", "next"}
     assert await parts.summaries.withdrawn(limit=9) == []

@@ -6,10 +6,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from disturbed_calls import down
 from recorded import added, learn_all, texts
 from turn_logs import sqlite_deployment, tell
 
-from memory.errors import Unavailable
 from memory.sessions.record_expiry import EXPIRED_AT_ONCE, delete_expired
 
 DAY = 86_400.0
@@ -29,11 +29,7 @@ async def test_what_is_older_goes_in_batches_and_nothing_else(tmp_path: Path, mo
         assert await expire() == 0
         deployment.clock.now += 1
         with monkeypatch.context() as outage:
-            outage.setattr(log.messages, "expire", is_down)
+            outage.setattr(log.messages, "expire", down)
             assert await expire() == 0
         assert await expire() == 2 * EXPIRED_AT_ONCE + 2
         assert sorted(await texts(log)) == ["answer to waits", "text of fresh", "words of waits"]
-
-
-async def is_down(**_: object) -> int:
-    raise Unavailable("turn_log", "the disk is full")

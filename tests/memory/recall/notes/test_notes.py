@@ -8,12 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import memory_rows
 import pytest
+from api_shapes import read_completion as chat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from token_counts import counted_tokens
 
-from memory.chat.completions import ChatRequest, insert_notes, read_chat_request
+from memory.chat.completions import insert_notes, read_chat_request
 from memory.chat.plain_lines import LINE_CHARACTERS_MAX, on_one_line
 from memory.model import CHAT_BYTES_MAX, Candidate, Evidence, Memory, Note, PastNote, Placement, ProfileText, Scope
 from memory.recall.notes.injection import note_line, render_note
@@ -23,10 +25,8 @@ NOW = 1_780_000_000.0  # 2026-05-28
 DAY = 86_400.0
 
 
-def said(content: str, *, said_at: float = NOW, invalid_at: float | None = None) -> Memory:
-    return Memory(
-        id="m", user_id="ann", content=content, created_at=NOW, updated_at=NOW, said_at=said_at, invalid_at=invalid_at
-    )
+def said(content: str, *, said_at: float = NOW, **fields: Any) -> Memory:
+    return memory_rows.memory("m", content, at=NOW, said_at=said_at, **fields)
 
 
 def line_of(content: str) -> str:
@@ -46,8 +46,7 @@ SENTENCE = "I'm Ada, I live in Rome and work as a baker."
 
 
 def fact(clause: str, content: str = "", **fields: Any) -> Memory:
-    quoted = Evidence(SENTENCE, "t1", clause=clause)
-    return replace(said(content or clause, **fields), id=clause, evidence=(quoted,))
+    return replace(said(content or clause, **fields), id=clause, evidence=(Evidence(SENTENCE, "t1", clause=clause),))
 
 
 ADA, HOME, WORK = fact("I'm Ada"), fact("I live in Rome"), fact("work as a baker", "I'm Ada … work as a baker")
@@ -58,15 +57,11 @@ def lines_of(*memories: Memory) -> list[str]:
 
 
 def test_a_sentence_is_shown_once_where_all_its_facts_stand() -> None:
-    cat = said("I have a cat.")
-    assert lines_of(HOME, cat, ADA, WORK) == [SENTENCE, "I have a cat."]
+    assert lines_of(HOME, said("I have a cat."), ADA, WORK) == [SENTENCE, "I have a cat."]
     assert lines_of(HOME, ADA) == ["I live in Rome", "I'm Ada"]
     assert lines_of(WORK) == ["I'm Ada … work as a baker"]
-
-
-def test_a_sentence_that_lacks_the_days_of_a_fact_is_not_shown_for_it() -> None:
     dated = replace(WORK, content="I'm Ada … work as a baker (2025)")
-    assert lines_of(HOME, ADA, dated) == ["I live in Rome", "I'm Ada", dated.content]
+    assert lines_of(HOME, ADA, dated) == ["I live in Rome", "I'm Ada", dated.content], "the sentence lacks its days"
 
 
 @pytest.mark.parametrize(
@@ -111,10 +106,8 @@ def test_a_memory_is_cut_at_its_bound() -> None:
     assert line.endswith("word …")
 
 
-@given(st.text(min_size=1).filter(str.strip) | st.text(alphabet="<>/memory\u200b\n\r\u2028|[]INST\ud800", min_size=1))
+@given((st.text(min_size=1) | st.text(alphabet="<>/memory\u200b\n\r\u2028|[]INST\ud800", min_size=1)).filter(str.strip))
 def test_whatever_is_stored_the_note_keeps_its_lines_and_its_frame(content: str) -> None:
-    if not content.strip():
-        return
     note = render_note([said(content), said("Next.")], now=NOW)
     assert len(note.splitlines()) == 5
     assert note.count("<") == note.count(">") == 2
@@ -133,16 +126,12 @@ RESULT = {"role": "tool", "tool_call_id": "c", "content": "7"}
 count = counted_tokens()
 
 
-def chat(*messages: dict[str, Any], **fields: Any) -> ChatRequest:
-    return read_chat_request(json.dumps({"messages": messages, **fields}).encode())
-
-
 def keys_of(*messages: dict[str, Any], scope: Scope = ANN) -> dict[int, str]:
     return note_keys(scope, chat(*messages))
 
 
 def memory(memory_id: str, content: str = "") -> Memory:
-    return Memory(memory_id, "ann", content or f"I once said {memory_id}.", NOW, NOW, NOW)
+    return memory_rows.memory(memory_id, content or f"I once said {memory_id}.", at=NOW)
 
 
 def past(*memory_ids: str, tokens: int = 50) -> PastNote:
@@ -152,16 +141,12 @@ def past(*memory_ids: str, tokens: int = 50) -> PastNote:
 def carried_by(messages: Sequence[dict[str, Any]], notes: Mapping[int, PastNote]) -> CarriedNotes:
     """The conversation with past notes at these places."""
     request = chat(*messages)
-    assert request.conversation is not None
     keys = note_keys(ANN, request)
     return carried_notes(request.conversation, keys, {keys[index]: note for index, note in notes.items()})
 
 
 def planned(carried: CarriedNotes, *memories: Memory, budget: int = 800) -> Any:
     return plan_notes(carried, [Candidate(one, 1.0) for one in memories], budget=budget, tokens=count, now=NOW)
-
-
-# Keys
 
 
 @pytest.mark.parametrize(
@@ -173,16 +158,12 @@ def planned(carried: CarriedNotes, *memories: Memory, budget: int = 800) -> Any:
     ],
 )  # fmt: skip
 def test_any_other_history_has_other_keys(other: list[dict[str, Any]]) -> None:
-    key = keys_of(SYSTEM, U1, A1, U2)[3]
-    assert key not in keys_of(*other).values()
+    assert keys_of(SYSTEM, U1, A1, U2)[3] not in keys_of(*other).values()
 
 
-@pytest.mark.parametrize("scope", [Scope("bob"), Scope("ann", "red"), Scope("ann", agent_id="red")])
-def test_another_scope_has_other_keys(scope: Scope) -> None:
-    assert keys_of(U1, scope=scope) != keys_of(U1)
-
-
-def test_what_stands_around_the_messages_is_not_part_of_the_key() -> None:
+def test_a_key_is_of_the_scope_and_of_nothing_around_the_messages() -> None:
+    scopes = [ANN, Scope("bob"), Scope("ann", "red"), Scope("ann", agent_id="red")]
+    assert len({keys_of(U1, scope=scope)[0] for scope in scopes}) == len(scopes)
     with_more = chat(U1, temperature=0.5, memory_context={"user_id": "ann", "session_id": "s"})
     assert note_keys(ANN, with_more) == keys_of(U1)
 
@@ -190,14 +171,10 @@ def test_what_stands_around_the_messages_is_not_part_of_the_key() -> None:
 def test_no_conversation_has_keys_nor_one_too_large_to_hash_which_gets_a_note_all_the_same() -> None:
     assert note_keys(ANN, read_chat_request(b'{"messages":"none"}')) == {}
     request = chat({"role": "user", "content": "x" * CHAT_BYTES_MAX})
-    assert request.conversation is not None
     keys = note_keys(ANN, request)
     carried = carried_notes(request.conversation, keys, {})
     assert (keys, carried.newest, carried.key, carried.is_settled) == ({}, 0, "", False)
     assert planned(carried, memory("a")).fresh.memory_ids == ("a",)
-
-
-# What is carried
 
 
 def test_notes_stand_where_they_stood_and_the_newest_place_is_before_the_last_user_message() -> None:
@@ -220,16 +197,11 @@ def test_notes_stand_where_they_stood_and_the_newest_place_is_before_the_last_us
         ([SYSTEM], {}, True),
     ],
 )
-def test_a_question_is_settled_once_its_answer_has_begun(
-    messages: list[dict[str, Any]], notes: dict[int, PastNote], is_settled: bool
-) -> None:
+def test_a_question_is_settled_once_its_answer_has_begun(messages: Any, notes: Any, is_settled: bool) -> None:
     assert carried_by(messages, notes).is_settled is is_settled
 
 
-# A plan
-
-
-def test_a_new_note_holds_only_what_no_earlier_note_holds() -> None:
+def test_a_new_note_holds_only_what_no_earlier_note_holds_unless_it_takes_its_place() -> None:
     carried = carried_by([U1, A1, U2], {0: past("a", "b")})
     made = planned(carried, memory("b"), memory("c"))
     assert made.notes[0] == past("a", "b")
@@ -237,6 +209,9 @@ def test_a_new_note_holds_only_what_no_earlier_note_holds() -> None:
     assert made.fresh.memory_ids == ("c",)
     assert made.fresh.text == render_note([memory("c")], now=NOW)
     assert made.memory_ids() == ("a", "b", "c")
+    made = planned(carried_by([U1], {0: past("a", "b")}), memory("corrected"), memory("b"))
+    assert made.notes == {0: made.fresh}, "the question is asked again"
+    assert made.fresh.memory_ids == ("corrected", "b")
 
 
 @pytest.mark.parametrize("messages", [[U1, A1, U2], [U1]], ids=["later", "asked again"])
@@ -244,12 +219,6 @@ def test_a_new_note_holds_only_what_no_earlier_note_holds() -> None:
 def test_with_nothing_new_the_past_notes_go_along_unchanged(messages: list[dict[str, Any]], found: list[str]) -> None:
     made = planned(carried_by(messages, {0: past("a", "b")}), *map(memory, found))
     assert (made.notes, made.fresh) == ({0: past("a", "b")}, None)
-
-
-def test_a_question_asked_again_gets_a_new_note_when_there_is_more_to_say() -> None:
-    made = planned(carried_by([U1], {0: past("a", "b")}), memory("corrected"), memory("b"))
-    assert made.notes == {0: made.fresh}
-    assert made.fresh.memory_ids == ("corrected", "b")
 
 
 def test_nothing_found_and_nothing_carried_is_no_note() -> None:
@@ -280,9 +249,6 @@ def test_over_thirty_turns_every_prompt_begins_with_the_one_before_and_tells_no_
     assert len(notes) > 5
 
 
-# What it may cost
-
-
 def test_a_note_keeps_to_its_budget_frame_and_labels_included() -> None:
     many = [memory(f"m{n}", f"Number {n} of the things that I like is long.") for n in range(100)]
     made = planned(carried_by([U1], {}), *many, budget=300)
@@ -300,8 +266,7 @@ def test_what_is_too_long_makes_way_for_the_next_and_a_budget_that_holds_no_line
 @settings(max_examples=25)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=20), st.integers(50, 2_000))
 def test_all_notes_of_a_conversation_together_stay_within_their_bound(found: list[int], budget: int) -> None:
-    messages: list[dict[str, Any]] = []
-    notes: dict[int, PastNote] = {}
+    messages, notes = list[dict[str, Any]](), dict[int, PastNote]()
     for turn, how_many in enumerate(found):
         messages.append({"role": "user", "content": str(turn)})
         memories = [memory(f"{turn}-{n}", f"On day {n} of turn {turn} I saw {n} birds.") for n in range(how_many)]
@@ -316,8 +281,7 @@ def test_the_first_note_may_take_all_and_a_later_one_half_of_what_is_left() -> N
     assert 0 < frame < 100
     later = carried_by([U1, A1, U2], {0: past("a", tokens=800)})
     assert later.room(budget=800, tokens=count) == (ALL_NOTES_TOKENS_MAX - 800) // 2 - frame
-    full = carried_by([U1, A1, U2], {0: past("a", tokens=ALL_NOTES_TOKENS_MAX)})
-    assert full.room(budget=800, tokens=count) == 0
+    assert carried_by([U1, A1, U2], {0: past("a", tokens=ALL_NOTES_TOKENS_MAX)}).room(budget=800, tokens=count) == 0
 
 
 @pytest.mark.parametrize(("budget", "window"), [(20, ALL_NOTES_TOKENS_MAX), (800, 30), (800, 0)])
@@ -331,8 +295,6 @@ def test_a_profile_takes_no_more_than_the_budget_and_the_window_leave_and_shares
 
     assert fresh(budget, window, []) is None
     alone, shared = fresh(60, ALL_NOTES_TOKENS_MAX, []), fresh(200, ALL_NOTES_TOKENS_MAX, found)
-    assert alone is not None
-    assert shared is not None
     assert (alone.tokens <= 60, shared.tokens <= 200, len(shared.memory_ids) > 1) == (True, True, True)
 
 
@@ -340,6 +302,5 @@ def test_lines_that_were_counted_before_cost_a_note_the_same() -> None:
     ends = replace(memory("b", "I rent a boat until spring."), invalid_at=NOW + 9e6)
     found = [Candidate(one, 1.0, tokens=count(on_one_line(one.content))) for one in (memory("a", "I <3 tea"), ends)]
     made = plan_notes(carried_by([U1], {}), found, budget=800, tokens=count, now=NOW)
-    assert made.fresh is not None
     assert made.fresh.tokens == count(made.fresh.text)
     assert made == planned(carried_by([U1], {}), *(candidate.memory for candidate in found))

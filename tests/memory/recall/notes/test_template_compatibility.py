@@ -13,12 +13,7 @@ from turn_logs import ManualClock
 from memory.errors import Unavailable
 from memory.model import Placement
 from memory.recall.notes import template_compatibility
-from memory.recall.notes.template_compatibility import (
-    ACCEPTED_SECONDS_MAX,
-    ASK_AGAIN_SECONDS,
-    LAST_REFUSALS_MIN,
-    TemplateCompatibility,
-)
+from memory.recall.notes.template_compatibility import TemplateCompatibility
 from memory.runtime.metrics import Metrics
 
 MIDDLE, SYSTEM, OFF = Placement.BEFORE_LAST_USER, Placement.SYSTEM, Placement.OFF
@@ -90,12 +85,12 @@ async def test_refusals_in_the_middle_switch_that_model_alone_and_those_on_their
 
 async def test_notes_are_switched_off_only_after_several_refusals_in_a_row(taught: Class) -> None:
     for _ in range(2):
-        for _ in range(LAST_REFUSALS_MIN - 1):
+        for _ in range(template_compatibility.LAST_REFUSALS_MIN - 1):
             await taught.refused("none", SYSTEM)
         assert taught.placements.known.get("none") is None
         taught.accepted("none", SYSTEM)
-        taught.clock.now += ACCEPTED_SECONDS_MAX + 1
-    for _ in range(LAST_REFUSALS_MIN):
+        taught.clock.now += template_compatibility.ACCEPTED_SECONDS_MAX + 1
+    for _ in range(template_compatibility.LAST_REFUSALS_MIN):
         await taught.refused("none", SYSTEM)
     assert taught.placements.known.get("none") is OFF
 
@@ -106,7 +101,7 @@ async def test_bad_requests_take_nothing_from_a_model_that_has_taken_notes_latel
         for _ in range(20):
             await taught.refused("good", placement)
     assert taught.placements.known.get("good") is None
-    taught.clock.now += ACCEPTED_SECONDS_MAX + 1
+    taught.clock.now += template_compatibility.ACCEPTED_SECONDS_MAX + 1
     await taught.refused("good", MIDDLE)
     assert taught.placements.known.get("good") is SYSTEM, "the model behind the name may be another by now"
 
@@ -123,27 +118,21 @@ async def test_a_server_that_says_nothing_is_not_waited_for(taught: Class, monke
     taught.templates.told, taught.templates.may_answer = {"slow": SYSTEM}, asyncio.Event()
     await taught.probe_served_models()
     assert taught.placements.known.get("slow") is None
-    taught.clock.now += ASK_AGAIN_SECONDS
+    taught.clock.now += template_compatibility.ASK_AGAIN_SECONDS
     assert taught.is_new("slow")
 
 
-async def test_the_server_s_own_word_goes_before_any_refusal(taught: Class) -> None:
-    taught.templates.told = {"good": MIDDLE, "none": OFF}
+async def test_the_server_s_own_word_is_learnt_when_a_model_is_met_and_goes_before_any_refusal(taught: Class) -> None:
+    taught.templates.told = {"strict": SYSTEM, "good": MIDDLE, "none": OFF, "refused": OFF}
+    for model in ("strict", "good", "none", "unknown"):
+        await taught.probe(model)
+    assert taught.placements.known == {"strict": SYSTEM, "none": OFF}
     for _ in range(20):
         await taught.refused("good", MIDDLE)
         await taught.refused("good", SYSTEM)
-    assert taught.placements.known.get("good") is None
-    await taught.refused("none", MIDDLE)
-    assert taught.placements.known.get("none") is OFF
-    assert taught.switched("off", "asked") == 1
-
-
-@pytest.mark.parametrize("told", [SYSTEM, OFF])
-async def test_what_the_server_says_when_a_model_is_met_is_learnt(taught: Class, told: Placement) -> None:
-    taught.templates.told = {"strict": told, "good": MIDDLE}
-    for model in ("strict", "good", "unknown"):
-        await taught.probe(model)
-    assert taught.placements.known == {"strict": told}
+    await taught.refused("refused", MIDDLE)
+    assert taught.placements.known == {"strict": SYSTEM, "none": OFF, "refused": OFF}
+    assert taught.switched("off", "asked") == 2
 
 
 async def test_a_model_is_met_once_and_asked_about_again_if_the_server_could_not_tell(taught: Class) -> None:
@@ -153,24 +142,21 @@ async def test_a_model_is_met_once_and_asked_about_again_if_the_server_could_not
     for model in ("m", "untold"):
         await taught.probe(model)
         assert not taught.is_new(model)
-    taught.clock.now += ASK_AGAIN_SECONDS
+    taught.clock.now += template_compatibility.ASK_AGAIN_SECONDS
     assert [taught.is_new(model) for model in ("m", "untold", "n")] == [False, True, True]
 
 
-async def test_while_one_asks_about_a_model_nobody_else_does(taught: Class) -> None:
+async def test_while_one_asks_about_a_model_nobody_else_does_nor_anyone_where_something_is_known(taught: Class) -> None:
     taught.templates.may_answer = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(taught.probe("m"))
         await asyncio.sleep(0)
         assert not taught.is_new("m")
         taught.templates.may_answer.set()
-
-
-async def test_a_model_is_not_asked_about_where_something_is_known(taught: Class) -> None:
-    taught.placements.known["m"] = SYSTEM
-    await taught.probe("m")
-    assert taught.templates.asked == []
-    assert not taught.is_new("m")
+    taught.placements.known["known"] = SYSTEM
+    await taught.probe("known")
+    assert taught.templates.asked == ["m"]
+    assert not taught.is_new("known")
 
 
 async def test_a_database_that_is_down_is_nobody_s_trouble(taught: Class) -> None:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memory_rows import memory
+from memory_rows import direction, memory
 
 import memory.recall.ranking.ranking as ranking_module
 from memory.chat.plain_lines import on_one_line
-from memory.model import Query, Question, Record, Scope, Vector
+from memory.model import Candidate, Query, Question, Record, Scope
 from memory.recall.notes.injection import line_tokens
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.features import TextFeatures
@@ -37,9 +37,7 @@ ANY = np.ones(DIMENSION, dtype=np.float32)
 
 def record(number: int, text: str, session_id: str) -> Record:
     said = memory(f"m{number}", text, user_id="u", at=NOW + 20.0 * number, session_id=session_id)
-    vector = np.zeros(DIMENSION, dtype=np.float32)
-    vector[number % DIMENSION] = 1.0
-    return Record(said, vector)
+    return Record(said, np.eye(DIMENSION, dtype=np.float32)[number % DIMENSION])
 
 
 changes = st.lists(
@@ -108,18 +106,23 @@ def test_the_size_grows_with_what_is_kept(remember: Remember) -> None:
     assert "m999" not in corpus
 
 
-def test_what_a_line_costs_is_counted_once_for_all_questions(remember: Remember) -> None:
+def test_what_a_line_costs_is_counted_once_for_all_questions_or_by_whoever_words_a_note(remember: Remember) -> None:
     counted: list[str] = []
 
     def tokens(text: str) -> int:
         counted.append(text)
         return len(text)
 
-    corpus = Corpus(dimension=DIMENSION, tokens=tokens)
-    corpus.add(remember("a  cat <b>"))
-    first, again = (rank(corpus, Question(Query("cat"), Scope("u"), NOW), ANY).candidates[0] for _ in range(2))
-    assert first.tokens == again.tokens == len(on_one_line("a  cat <b>"))
+    def found(corpus: Corpus) -> Candidate:
+        return rank(corpus, Question(Query("cat"), Scope("u"), NOW), ANY).candidates[0]
+
+    said = remember("a  cat <b>")
+    corpus = Corpus([said], dimension=DIMENSION, tokens=tokens)
+    assert found(corpus).tokens == found(corpus).tokens == len(on_one_line("a  cat <b>"))
     assert len(counted) == 1
+    uncounted = found(Corpus([said], dimension=DIMENSION))  # as a store's results are
+    assert uncounted.tokens is None
+    assert line_tokens(uncounted, tokens=len, label="- [x]") == len("- [x]") + len(on_one_line("a  cat <b>"))
 
 
 def test_few_of_the_best_become_candidates(remember: Remember) -> None:
@@ -133,8 +136,6 @@ def test_few_of_the_best_become_candidates(remember: Remember) -> None:
         found.candidates[9]
 
 
-# What was read of a question ahead
-
 ASKED = Question(Query("When did Anna and I repair the blue tent last spring?"), Scope("u"), NOW)
 TOLD = (
     "I repaired the blue tent with Anna in May.",
@@ -145,18 +146,13 @@ TOLD = (
 )
 
 
-def unit(*numbers: float) -> Vector:
-    vector = np.array(numbers, dtype=np.float32)
-    return vector / np.linalg.norm(vector)
-
-
 @pytest.fixture
 def talk(remember: Remember) -> Corpus:
     records = [
-        remember(content, vector=unit(1.0, number, 0.5, 0.2), session_id="s", said_at=NOW - 9e6 + 60 * number)
+        remember(content, vector=direction(1.0, number, 0.5, 0.2), session_id="s", said_at=NOW - 9e6 + 60 * number)
         for number, content in enumerate(TOLD)
     ]
-    return Corpus(records, dimension=4)
+    return Corpus(records, dimension=DIMENSION)
 
 
 @pytest.fixture
@@ -171,7 +167,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[TextFeatures]:
 
 
 def ranked_with(talk: Corpus, reading: TextFeatures | None = None) -> Ranked:
-    return rank(talk, ASKED, unit(1.0, 0.3, 0.3, 0.1), reading=reading)
+    return rank(talk, ASKED, direction(1.0, 0.3, 0.3, 0.1), reading=reading)
 
 
 def test_reading_ahead_changes_no_score_and_saves_a_reading(talk: Corpus, reads: list[TextFeatures]) -> None:
@@ -185,21 +181,10 @@ def test_reading_ahead_changes_no_score_and_saves_a_reading(talk: Corpus, reads:
 
 def test_what_was_read_before_a_write_is_void(talk: Corpus, reads: list[TextFeatures], remember: Remember) -> None:
     reading = read_ahead(talk, ASKED)
-    talk.add(remember("Anna sold the blue tent in spring.", vector=unit(1.0, 0.3, 0.3, 0.1)))
+    talk.add(remember("Anna sold the blue tent in spring.", vector=direction(1.0, 0.3, 0.3, 0.1)))
     assert len(ranked_with(talk, reading).candidates) == len(TOLD) + 1
     assert len(reads) == 2
-
-
-def test_without_memories_there_is_nothing_to_read() -> None:
-    assert read_ahead(Corpus(dimension=4), ASKED) is None
-
-
-def test_what_no_tokenizer_has_counted_is_counted_by_whoever_words_a_note(remember: Remember) -> None:
-    """As of a user whose set is not loaded: a store's results have no counts."""
-    corpus = Corpus([remember("a cat")], dimension=DIMENSION)
-    (found,) = rank(corpus, Question(Query("cat"), Scope("u"), NOW), ANY).candidates
-    assert found.tokens is None
-    assert line_tokens(found, tokens=len, label="- [x]") == len("- [x]") + len("a cat")
+    assert read_ahead(Corpus(dimension=DIMENSION), ASKED) is None, "without memories there is nothing to read"
 
 
 def test_a_vector_of_another_dimension_is_refused_and_what_it_was_to_replace_stays(remember: Remember) -> None:

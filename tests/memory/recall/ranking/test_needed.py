@@ -100,16 +100,15 @@ def test_what_is_surely_needed_passes_however_far_it_is_from_the_best(remember: 
 
 def test_vectors_of_another_model_are_judged_by_their_topic_alone(remember: Remember) -> None:
     assert needed.packaged().direction(np.ones(1, dtype=np.float32)) is None
-    facts, without = ["My kayak is stored in Devon."], DEFAULT_RANKING
-    found = ranked(remember, "Where is my kayak stored?", facts, without)
-    assert found.is_relevant == (True,)
+    facts, asks = ["My kayak is stored in Devon."], ("Where is my kayak stored?", "Who wrote the Iliad?")
+    found, other = (ranked(remember, question, facts, DEFAULT_RANKING) for question in asks)
+    assert (found.is_relevant, other.is_relevant) == ((True,), (False,))
     assert found.candidates[0].parts["needed"] == 0.0
-    assert ranked(remember, "Who wrote the Iliad?", facts, without).is_relevant == (False,)
 
 
 def test_weights_are_read_as_they_were_written(tmp_path: Path) -> None:
     shipped = needed.packaged()
     needed.write(shipped, tmp_path / "needed.npz")
     again = needed.read(tmp_path / "needed.npz")
-    assert [name for name in needed.ARRAYS if not np.array_equal(getattr(again, name), getattr(shipped, name))] == []
+    assert all(np.array_equal(getattr(again, name), getattr(shipped, name)) for name in needed.ARRAYS)
     assert (again.constant, again.topic) == (shipped.constant, shipped.topic)

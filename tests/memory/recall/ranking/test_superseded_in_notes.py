@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memory.model import CandidateVerdict, MemoryStatus, Query, Question, Record, Scope, Selection
+from memory.model import CandidateVerdict, MemoryStatus, Query, Question, Record, Scope, Selection, Vector
 from memory.recall.ranking.combining import fused
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.lexical import wording
@@ -24,7 +24,7 @@ AMPLE = Budget(10_000)
 OFF_THE_TOPIC, OF_STONES = "why do volcanoes erupt", "which stones hold the heat of my sauna"
 
 
-def leaning(cosine: float, axis: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+def leaning(cosine: float, axis: int) -> Vector:
     vector = np.zeros(DIMENSION, dtype=np.float32)
     vector[0], vector[axis] = cosine, np.sqrt(1 - cosine**2)
     return vector
@@ -67,23 +67,20 @@ def moved(remember: Remember) -> list[Record]:
         (OFF_THE_TOPIC, [], {}, []),  # the question alone would not find it
     ],
 )
-def test_what_holds_now_is_told_first_whatever_is_asked(
-    moved: list[Record], question: str, in_notes: list[str], options: dict[str, Any], expected: list[str]
-) -> None:
+def test_what_holds_now_is_told_first(moved: Any, question: str, in_notes: Any, options: Any, expected: Any) -> None:
     found = chosen(asked(moved, question, in_notes=in_notes), in_notes=in_notes, **options)
     assert ids(found) == expected
     assert not set(expected) & found.cuts.keys()
 
 
-def test_what_no_longer_fits_is_said_to_be_over_the_budget(moved: list[Record]) -> None:
-    found = chosen(asked(moved, OFF_THE_TOPIC, in_notes=["leeds"]), in_notes=["leeds"], budget=Budget(3))
-    assert (ids(found), found.cuts["bath"]) == ([], CandidateVerdict.OVER_BUDGET)
-
-
-def test_it_is_found_among_more_memories_than_become_candidates(moved: list[Record], remember: Remember) -> None:
+def test_it_is_found_in_a_crowd_by_another_question_or_over_budget(moved: list[Record], remember: Remember) -> None:
     crowd = [remember(f"Stone {n} of the sauna", vector=leaning(0.5, 6)) for n in range(300)]
     found = asked([*moved, *crowd], "the sauna's stones", in_notes=["leeds"])
     assert ids(chosen(found, in_notes=["leeds"], budget=Budget(10_000, memories=3)))[0] == "bath"
+    plain, rewritten = (asked(moved, text, in_notes=["leeds"]) for text in (OFF_THE_TOPIC, "sauna stones"))
+    assert ids(chosen(fused(plain, rewritten), in_notes=["leeds"])) == ["bath", "sauna"]
+    poor = chosen(plain, in_notes=["leeds"], budget=Budget(3))
+    assert (ids(poor), poor.cuts["bath"]) == ([], CandidateVerdict.OVER_BUDGET)
 
 
 @pytest.mark.parametrize("fields", [{"project_id": "other"}, {"agent_id": "other"}])
@@ -97,8 +94,7 @@ def test_a_successor_that_was_deleted_corrects_nothing_and_a_circle_ends(moved: 
     corpus = Corpus(moved, dimension=DIMENSION)
     corpus.remove("bath")
     assert review_notes(corpus.prepare(), ["leeds"]).corrections == ()
-    bristol = replace(moved[1].memory, superseded_by="leeds")
-    corpus.add(Record(bristol, moved[1].vector))
+    corpus.add(Record(replace(moved[1].memory, superseded_by="leeds"), moved[1].vector))
     assert review_notes(corpus.prepare(), ["leeds"]).corrections == ()
 
 
@@ -112,15 +108,6 @@ def test_a_successor_that_says_the_same_is_no_news_unless_something_else_was_tol
     assert review_notes(layout, ["1"]).corrections == ()
     assert review_notes(layout, ["1", "2"]).corrections == (layout.places["3"],)
     assert ids(chosen(asked(there_and_back, OFF_THE_TOPIC, in_notes=["1", "2"]), in_notes=["1", "2"])) == ["3"]
-
-
-def test_a_rewritten_question_keeps_the_correction(moved: list[Record]) -> None:
-    plain = asked(moved, OFF_THE_TOPIC, in_notes=["leeds"])
-    rewritten = asked(moved, "sauna stones", in_notes=["leeds"])
-    assert ids(chosen(fused(plain, rewritten), in_notes=["leeds"])) == ["bath", "sauna"]
-
-
-# Nothing is told twice
 
 
 def test_other_words_for_what_an_earlier_note_told_are_not_told_again(remember: Remember) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.evaluation.signals import read_signals
-from memory.model import Conversation, Message, Vector
+from memory.model import Conversation, Message
 from memory.model.memories import statement_key
 from memory.recall.ranking.lexical import fold
 from memory.recall.signals.classifier import QuestionClassifier, QuestionKind, SignalClassifier, SignalLabel
@@ -36,10 +36,6 @@ def reason(*said: str) -> str:
     """Why it is decided as it is before any embedding; "" where that is left open."""
     early = decide_early(talk(*said))
     return early.reason if early else ""
-
-
-def test_a_request_that_merely_offers_tools_is_searched() -> None:
-    assert decide(talk("Which window seat did she want", offers_tools=True)).search
 
 
 REASONS = [
@@ -77,12 +73,11 @@ def test_words_alone_decide_and_say_why(text: str, expected: str) -> None:
 )
 def test_a_greeting_with_a_question_behind_it_is_no_greeting(text: str) -> None:
     assert decide(talk(text)).search
+    assert decide(talk(text, offers_tools=True)).search, "tools are merely offered"
 
 
 def test_yes_after_a_question_of_the_assistants_is_the_task_that_it_asked_about() -> None:
-    assert (
-        decide(talk("my cellar is damp", "Shall I draft a letter to the landlord?", "yes please")).reason == "consent"
-    )
+    assert decide(talk("my cellar is damp", "Shall I draft a letter?", "yes please")).reason == "consent"
     assert decide(talk("sort these", "Sorted.", "yes please")).reason == "greeting"
 
 
@@ -105,10 +100,8 @@ def test_a_follow_up_wants_memory_where_the_talk_before_it_was_about_the_user() 
 
 @pytest.mark.parametrize("means", list(SignalLabel))
 def test_a_label_from_upstream_decides_where_our_own_words_do_not(means: SignalLabel) -> None:
-    decision = decide_early(
-        talk("Which harbour has the tall crane"), upstream=UpstreamSignals(means, "x-memory-intent")
-    )
-    assert decision is not None
+    upstream = UpstreamSignals(means, "x-memory-intent")
+    decision = decide_early(talk("Which harbour has the tall crane"), upstream=upstream)
     assert (decision.search, decision.label) == (means.wants_memory, means)
 
 
@@ -133,11 +126,6 @@ def test_without_a_message_to_be_judged_nothing_is_searched_whatever_is_ordered(
     assert (decision.search, decision.reason) == (False, "tool_result")
     for text in ("", "  \n ", "\u3000"):
         assert decide(talk(text), upstream=upstream).reason == "no_question"
-
-
-def test_doubt_means_search_until_the_classifier_is_trained() -> None:
-    decision = decide_late(talk("how many stars are in Orion"), vector=None, classifier=None)
-    assert (decision.search, decision.reason) == (True, "question")
 
 
 @pytest.mark.soak("judges time")
@@ -181,11 +169,15 @@ PHRASES = training_phrases()
 DATA = Path(__file__).resolve().parents[3] / "data"
 
 
-def test_no_phrase_is_taught_under_two_labels() -> None:
+@pytest.mark.parametrize("file", ["signals.jsonl", "signals_fresh.jsonl"])
+def test_no_phrase_is_taught_under_two_labels_and_no_record_of_signals_is(file: str) -> None:
     labels: dict[str, set[SignalLabel]] = {}
     for phrase in PHRASES:
         labels.setdefault(fold(phrase.text), set()).add(phrase.label)
     assert {text: found for text, found in labels.items() if len(found) > 1} == {}
+    taught = {phrase.text.casefold() for phrase in PHRASES}
+    cases = read_signals(DATA / file)
+    assert [case.id for case in cases if case.conversation.last_user_text().casefold() in taught] == []
 
 
 def test_a_phrase_file_with_an_unknown_section_is_refused_by_line() -> None:
@@ -195,26 +187,18 @@ def test_a_phrase_file_with_an_unknown_section_is_refused_by_line() -> None:
         parsed("en.txt", "who")
 
 
-class Table:
-    """In the classifier's place: labels by text; all other texts are about the world."""
-
-    def __init__(self, known: Mapping[str, SignalLabel]) -> None:
-        self._known = known
-
-    def scores(self, text: str, vector: Vector | None) -> dict[SignalLabel, float]:
-        best = self._known.get(text, SignalLabel.GENERAL_FACT)
-        return {label: float(label is best) for label in SignalLabel}
-
-
 FACT, LIFE = "Which composer wrote the opera Fidelio?", "what did the roofer say about the gutters"
 
 
 def test_a_score_decides_and_is_told_for_the_receipt() -> None:
-    table: Any = Table({LIFE: SignalLabel.PERSONAL})
+    best = {FACT: SignalLabel.GENERAL_FACT, LIFE: SignalLabel.PERSONAL}
+    table: Any = SimpleNamespace(scores=lambda text, _: {label: float(label is best[text]) for label in SignalLabel})
     for text, search in ((FACT, False), (LIFE, True)):
         decision = decide_late(talk(text), vector=None, classifier=table)
         assert (decision.search, decision.label and decision.label.wants_memory) == (search, search)
         assert set(decision.scores) == {*SignalLabel, "search"}
+    decision = decide_late(talk(FACT), vector=None, classifier=None)
+    assert (decision.search, decision.reason) == (True, "question"), "doubt means search until one is trained"
 
 
 def test_the_embedding_decides_where_words_are_unknown_in_every_script() -> None:
@@ -234,10 +218,8 @@ def test_phrases_get_back_the_labels_that_they_taught_each_time() -> None:
     best = [max(each, key=each.__getitem__) for each in scores]
     assert np.mean([found == phrase.label for found, phrase in zip(best, some, strict=True)]) > 0.8
     np.testing.assert_array_equal(classifier.term_weights, again.term_weights)
-
-
-def test_what_is_quoted_teaches_nothing() -> None:
-    assert set(features("who sang 'My Little Pony'")) == set(features("who sang 'Some Other Song'"))
+    quoted, other = (set(features(f"who sang '{song}'")) for song in ("My Little Pony", "Some Other Song"))
+    assert quoted == other, "what is quoted teaches nothing"
 
 
 FEW = SignalClassifier.fit(PHRASES[::200], None)
@@ -246,9 +228,6 @@ FEW = SignalClassifier.fit(PHRASES[::200], None)
 @given(st.text(max_size=500))
 def test_any_text_has_features_and_a_score(text: str) -> None:
     assert np.isfinite(list(FEW.scores(text, None).values())).all()
-
-
-# Kinds of questions
 
 
 def test_a_question_about_a_past_conversation_is_told_from_others_by_what_was_taught() -> None:
@@ -270,10 +249,3 @@ def test_each_phrase_is_taught_once_every_kind_is_and_no_blind_record_is() -> No
         blind = {statement_key(json.loads(line)["text"]) for line in lines}
         assert len(blind) == len(lines)
         assert not blind & keys
-
-
-@pytest.mark.parametrize("file", ["signals.jsonl", "signals_fresh.jsonl"])
-def test_no_record_of_signals_is_a_training_phrase(file: str) -> None:
-    taught = {phrase.text.casefold() for phrase in PHRASES}
-    cases = read_signals(DATA / file)
-    assert [case.id for case in cases if case.conversation.last_user_text().casefold() in taught] == []

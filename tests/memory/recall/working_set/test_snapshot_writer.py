@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 from working_set_world import DIMENSION, HANG_SECONDS, Watched, World, memory, until
 
-from memory.adapters.in_memory import InMemoryStore
 from memory.adapters.snapshot_files import FileSnapshots
 from memory.adapters.sql.ledger import SqlUserLedger
 from memory.adapters.sql.sqlite_database import SqliteDatabase
@@ -37,7 +36,7 @@ NEVER = SnapshotTiming(soon=1000.0, late=1000.0, flush=HANG_SECONDS)
 class Process(World):
     """One of ours: its working sets, and the ledger that its writes go through."""
 
-    metrics: Metrics
+    metrics: Metrics = field(default_factory=lambda: Metrics(CollectorRegistry()))
 
     async def tell(self, *memory_ids: str, text: str = "content of", forget: tuple[str, ...] = ()) -> None:
         await self.write(*(memory(one, f"{text} {one}") for one in memory_ids), forget=forget)
@@ -46,25 +45,14 @@ class Process(World):
         return self.metrics.registry.get_sample_value("memproxy_snapshots_total", {"outcome": outcome}) or 0.0
 
 
-def counted() -> Watched:
-    return Watched(InMemoryStore(dimension=DIMENSION))
-
-
 @asynccontextmanager
 async def process(
-    folder: Path,
-    store: Watched,
-    snapshots: Snapshots,
-    *,
-    timing: SnapshotTiming = NEVER,
-    model: str = "MiniLM",
-    **bounds: Any,
+    folder: Path, store: Watched, kept: Snapshots, *, timing: SnapshotTiming = NEVER, **bounds: Any
 ) -> AsyncIterator[Process]:
-    """Chats wait for sets as if time were nothing. `bounds`: further limits of theirs."""
+    """Chats wait for sets as if time were nothing. `bounds`: further limits of theirs; and a `model` of vectors."""
+    metrics, stamp = Metrics(CollectorRegistry()), stamp_of(origin=VectorOrigin(bounds.pop("model", ""), DIMENSION))
+    codec = SnapshotCodec(kept, stamp=stamp, metrics=metrics)
     limits = WorkingSetLimits(patience=HANG_SECONDS, search_patience=HANG_SECONDS, **bounds)
-    metrics = Metrics(CollectorRegistry())
-    stamp = stamp_of(origin=VectorOrigin(model, DIMENSION))
-    codec = SnapshotCodec(snapshots, stamp=stamp, metrics=metrics)
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(SqliteDatabase(folder / "turns.sqlite"))
         ledger = SqlUserLedger(database, clock=lambda: 0.0)
@@ -72,11 +60,11 @@ async def process(
         await stack.enter_async_context(sets)
         writer = await stack.enter_async_context(SnapshotWriter(sets, codec, timing=timing))
         watched = SnapshottingLedger(ledger, writer)
-        yield Process(sets, store, (watched, watched), metrics)
+        yield Process(sets, store, (watched, watched), metrics=metrics)
 
 
 async def test_a_user_who_was_only_written_to_is_found_at_once_by_a_process_that_never_saw_them(tmp_path: Path) -> None:
-    store, kept = counted(), InMemorySnapshots()
+    store, kept = Watched(), InMemorySnapshots()
     async with process(tmp_path, store, kept, timing=QUICK) as api:
         await api.tell("a", "b")
         await until(lambda: "ann" in kept.kept)
@@ -87,14 +75,14 @@ async def test_a_user_who_was_only_written_to_is_found_at_once_by_a_process_that
 
 
 @pytest.mark.parametrize(("spare", "times"), [(1, 2), (1 << 30, 1)])
-async def test_memory_is_allocated_in_advance_again_once_sets_have_used_enough_of_it(
+async def test_used_up_memory_is_renewed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spare: int, times: int
 ) -> None:
     allocated: list[None] = []
     monkeypatch.setattr(working_sets, "SPARE_USED_MAX", spare)
     monkeypatch.setattr(working_sets, "SPARE_AFTER_SECONDS", 0.0)
     monkeypatch.setattr(working_sets, "preallocate", lambda: allocated.append(None))
-    store, kept = counted(), InMemorySnapshots()
+    store, kept = Watched(), InMemorySnapshots()
     async with process(tmp_path, store, kept) as api:
         await api.tell("a")
         await api.sets.save("ann")
@@ -108,7 +96,7 @@ async def test_memory_is_allocated_in_advance_again_once_sets_have_used_enough_o
 
 
 async def test_what_was_written_after_the_snapshot_is_fetched(tmp_path: Path) -> None:
-    store, kept = counted(), InMemorySnapshots()
+    store, kept = Watched(), InMemorySnapshots()
     async with process(tmp_path, store, kept) as api:
         await api.tell("a", "b", "c")
         await api.sets.save("ann")
@@ -122,10 +110,9 @@ async def test_what_was_written_after_the_snapshot_is_fetched(tmp_path: Path) ->
 
 
 async def test_a_few_changes_wait_and_many_do_not(tmp_path: Path) -> None:
-    store, kept = counted(), InMemorySnapshots()
-    async with process(
-        tmp_path, store, kept, timing=SnapshotTiming(soon=0.02, late=1000.0, flush=0.0, rest_per_second=0.0)
-    ) as api:
+    store, kept = Watched(), InMemorySnapshots()
+    timing = SnapshotTiming(soon=0.02, late=1000.0, flush=0.0, rest_per_second=0.0)
+    async with process(tmp_path, store, kept, timing=timing) as api:
         await api.tell("a")
         await until(lambda: api.count("written") == 1)
         for number in range(20):
@@ -139,7 +126,7 @@ async def test_a_few_changes_wait_and_many_do_not(tmp_path: Path) -> None:
 async def test_what_is_forgotten_is_in_no_snapshot_before_it_is_deleted_and_the_others_come_back(
     tmp_path: Path,
 ) -> None:
-    store, kept = counted(), InMemorySnapshots()
+    store, kept = Watched(), InMemorySnapshots()
     async with process(tmp_path, store, kept) as api:
         await api.tell("a", "secret")
         await api.sets.save("ann")
@@ -164,7 +151,7 @@ async def test_a_snapshot_written_by_another_process_while_something_is_forgotte
             await self.may_write.wait()
             await super().write(user_id, snapshot)
 
-    store, kept = counted(), Slow()
+    store, kept = Watched(), Slow()
     async with process(tmp_path, store, kept, timing=SnapshotTiming(1000.0, 1000.0, flush=0.0)) as api:
         await api.tell("a", "secret")
         async with process(tmp_path, store, kept, timing=NEVER) as chats, asyncio.TaskGroup() as group:
@@ -176,21 +163,12 @@ async def test_a_snapshot_written_by_another_process_while_something_is_forgotte
             assert b"secret" not in kept.kept.get("ann", b"")
 
 
-async def test_a_user_without_memories_leaves_no_snapshot(tmp_path: Path) -> None:
-    store, kept = counted(), InMemorySnapshots()
-    async with process(tmp_path, store, kept) as api:
-        await api.tell("a", "b")
-        await api.sets.save("ann")
-        await api.tell(forget=("a", "b"))
-    assert kept.kept == {}
-
-
 async def test_what_cannot_be_erased_is_not_said_to_be_forgotten(tmp_path: Path) -> None:
     class Stuck(InMemorySnapshots):
         async def erase(self, user_id: str) -> None:
             raise Unavailable("snapshots", "read-only file system")
 
-    store = counted()
+    store = Watched()
     async with process(tmp_path, store, Stuck()) as api:
         await api.tell("a")
         with pytest.raises(Unavailable):
@@ -200,9 +178,9 @@ async def test_what_cannot_be_erased_is_not_said_to_be_forgotten(tmp_path: Path)
 
 @pytest.mark.parametrize("damage", ["cut in half", "deleted", "another model", "not ours", "somebody else's"])
 async def test_whatever_becomes_of_a_snapshot_the_user_is_served_and_gets_another(tmp_path: Path, damage: str) -> None:
-    store, folder = counted(), tmp_path / "snapshots"
+    store, folder = Watched(), tmp_path / "snapshots"
     async with FileSnapshots(folder, bytes_max=1 << 30, clock=lambda: 0.0) as files:
-        async with process(tmp_path, store, files, model="other" if damage == "another model" else "MiniLM") as api:
+        async with process(tmp_path, store, files, model="other" * (damage == "another model")) as api:
             await api.tell("a")
         [file] = folder.iterdir()
         if damage == "cut in half":
@@ -223,7 +201,7 @@ async def test_whatever_becomes_of_a_snapshot_the_user_is_served_and_gets_anothe
 
 async def test_a_disk_that_cannot_be_written_to_is_told_once_and_chats_go_on(tmp_path: Path) -> None:
     (tmp_path / "snapshots").write_text("a file where the folder should be")
-    store = counted()
+    store = Watched()
     with capture_logs() as logs:
         async with (
             FileSnapshots(tmp_path / "snapshots", bytes_max=1 << 30, clock=lambda: 0.0) as files,
@@ -242,13 +220,14 @@ async def test_a_disk_that_cannot_be_written_to_is_told_once_and_chats_go_on(tmp
     assert [line["event"] for line in logs if line["log_level"] == "info"] == ["snapshots can be written again"]
 
 
-async def test_a_user_who_outgrew_the_limit_has_no_snapshot_any_more(tmp_path: Path) -> None:
-    store, kept = counted(), InMemorySnapshots()
+@pytest.mark.parametrize(("more", "forgotten"), [(["d"], ()), ([], ("a", "b", "c"))])
+async def test_who_outgrew_the_limit_or_has_nothing_has_no_snapshot(tmp_path: Path, more: Any, forgotten: Any) -> None:
+    store, kept = Watched(), InMemorySnapshots()
     async with process(tmp_path, store, kept, memories_max=3) as api:
         await api.tell("a", "b", "c")
         await api.sets.save("ann")
         assert "ann" in kept.kept
-        await api.tell("d")
+        await api.tell(*more, forget=forgotten)
         await api.sets.save("ann")
     assert kept.kept == {}
 
@@ -292,8 +271,6 @@ async def test_what_a_process_left_when_it_died_is_taken_away(tmp_path: Path) ->
 
 
 def test_another_model_or_ranking_has_another_stamp() -> None:
-    one = stamp_of(origin=VectorOrigin("a", 8))
-    assert one == stamp_of(origin=VectorOrigin("a", 8))
-    assert one != stamp_of(origin=VectorOrigin("b", 8))
-    assert one != stamp_of(origin=VectorOrigin("a", 8), tokens=len)
-    assert one != stamp_of(origin=VectorOrigin("a", 9))
+    one, others = VectorOrigin("a", 8), (VectorOrigin("b", 8), VectorOrigin("a", 9))
+    assert stamp_of(origin=one) == stamp_of(origin=one)
+    assert len({stamp_of(origin=one), stamp_of(origin=one, tokens=len), *(stamp_of(origin=o) for o in others)}) == 4

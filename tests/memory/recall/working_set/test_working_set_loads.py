@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from milvus_lite_server import MilvusLiteServer
@@ -22,33 +23,31 @@ from memory.recall.working_set.working_set import SetState
 
 
 async def test_no_request_waits_for_a_slow_first_load_unless_it_wants_to(tmp_path: Path) -> None:
-    watched = Watched(InMemoryStore(dimension=DIMENSION))
-    async with world(tmp_path, watched) as here:
+    async with world(tmp_path) as here:
         await here.write(memory("a"))
-        watched.gate.clear()
+        here.store.gate.clear()
         assert await here.seen(waits=False) is None
         assert await here.seen(waits=False) is None
         async with asyncio.TaskGroup() as group:
             patient = group.create_task(here.seen(waits=True))
-            await until(lambda: "load_few" in watched.calls)
+            await until(lambda: "load_few" in here.store.calls)
             assert not patient.done()
-            watched.gate.set()
+            here.store.gate.set()
         assert patient.result() == {"a": "content of a"}
-        assert watched.calls.count("load_few") == 1
+        assert here.store.calls.count("load_few") == 1
 
 
 async def test_a_user_written_to_while_loading_is_loaded_all_the_same(tmp_path: Path) -> None:
-    watched = Watched(InMemoryStore(dimension=DIMENSION), gated=frozenset({"load_few"}))
-    async with world(tmp_path, watched) as here:
+    async with world(tmp_path) as here:
         await here.write(memory("a"), memory("b"))
-        watched.gate.clear()
+        here.store.close("load_few")
         async with asyncio.TaskGroup() as group:
             loading = group.create_task(here.seen(waits=True))
-            await until(lambda: "load_few" in watched.calls)
+            await until(lambda: "load_few" in here.store.calls)
             await here.write(memory("c"), forget=("a",))
-            watched.gate.set()
+            here.store.gate.set()
         assert loading.result() == {"b": "content of b", "c": "content of c"}
-        assert watched.calls.count("load_few") == 1
+        assert here.store.calls.count("load_few") == 1
 
 
 @pytest.mark.full("kills and restarts a server")
@@ -74,55 +73,44 @@ async def test_a_loaded_set_serves_while_the_store_is_dead_and_catches_up(tmp_pa
 
 
 async def test_a_store_that_is_down_is_given_a_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    watched = Watched(InMemoryStore(dimension=DIMENSION))
-    async with world(tmp_path, watched) as here:
+    async with world(tmp_path) as here:
         await here.write(memory("a"))
         await here.write(memory("b", user="bob"))
-        watched.is_down = True
-        watched.calls.clear()
+        here.store.is_down = True
+        here.store.calls.clear()
         monkeypatch.setattr(loader, "REST_SECONDS_MIN", 1_000.0)
         for _ in range(10):
             assert await here.seen() is None
-        assert watched.calls == ["load_few"]
+        assert here.store.calls == ["load_few"]
         monkeypatch.setattr(loader, "REST_SECONDS_MIN", 0.0)
         assert await here.seen("bob") is None
-        watched.is_down = False
+        here.store.is_down = False
         assert await here.seen("bob") == {"b": "content of b"}
 
 
-async def test_rows_that_cannot_be_used_harm_nobody_else(tmp_path: Path) -> None:
-    """Vectors of another length, as a collection of somebody else may hold: no set, no error, no end of the process."""
-    async with world(tmp_path, InMemoryStore(dimension=DIMENSION), dimension=DIMENSION + 1) as here:
-        await here.write(memory("a"))
-        assert await here.seen() is None
-        assert await here.seen("bob") == {}  # has none, so there is nothing wrong with them
-
-
 async def test_a_chat_without_a_set_goes_on_at_once_and_the_load_begins_when_its_search_is_over(tmp_path: Path) -> None:
-    watched = Watched(InMemoryStore(dimension=DIMENSION))
-    async with world(tmp_path, watched) as here:
+    async with world(tmp_path) as here:
         await here.write(memory("a"))
-        watched.calls.clear()
+        here.store.calls.clear()
         with here.sets.searching():
             assert await here.seen(waits=False) is None
             await asyncio.sleep(3 * loader.QUIET_SECONDS)
-            assert watched.calls == []
+            assert here.store.calls == []
         await until(lambda: here.sets.state_of("ann") is SetState.HELD)
         assert await here.seen(waits=False) == {"a": "content of a"}
-        assert watched.calls == ["load_few"]
+        assert here.store.calls == ["load_few"]
 
 
 async def test_a_load_leaves_the_chat_time_to_search_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader, "QUIET_SECONDS", 1_000.0)
-    watched = Watched(InMemoryStore(dimension=DIMENSION))
-    async with world(tmp_path, watched) as here:
+    async with world(tmp_path) as here:
         await here.write(memory("a"))
         await here.write(memory("b", user="bob"))
         assert await here.seen("bob") == {"b": "content of b"}, "who waits for a set is not kept waiting"
-        watched.calls.clear()
+        here.store.calls.clear()
         assert await here.seen(waits=False) is None
         await asyncio.sleep(0.1)  # its question is being embedded
-        assert watched.calls == []
+        assert here.store.calls == []
 
 
 async def test_many_cold_users_share_the_patience_with_chats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +125,7 @@ async def test_many_cold_users_share_the_patience_with_chats(tmp_path: Path, mon
     monkeypatch.setattr(loader.asyncio, "sleep", counted)
     monkeypatch.setattr(loader, "QUIET_WAITS_MAX", 20)
     users = [f"user{n}" for n in range(20)]
-    async with world(tmp_path, InMemoryStore(dimension=DIMENSION)) as here:
+    async with world(tmp_path) as here:
         for user in users:
             await here.write(memory(f"of {user}", user=user))
         with here.sets.searching():
@@ -149,52 +137,49 @@ async def test_many_cold_users_share_the_patience_with_chats(tmp_path: Path, mon
 
 async def test_users_are_loaded_one_by_one_and_the_line_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader, "WAITING_MAX", 20)
-    watched = Watched(InMemoryStore(dimension=DIMENSION), gated=frozenset({"load_few"}))
     users = [f"user{n}" for n in range(30)]
-    async with world(tmp_path, watched) as here:
+    async with world(tmp_path) as here:
         for user in users:
             await here.write(memory(f"of {user}", user=user))
-        watched.calls.clear()
-        watched.gate.clear()
+        here.store.calls.clear()
+        here.store.close("load_few")
         for user in users:
             assert await here.seen(user, waits=False) is None
-        watched.gate.set()
-        await until(lambda: watched.calls.count("load_few") >= 20 and not here.sets._running)
-        assert watched.calls.count("load_few") in (20, 21)  # one may have left the line before it was full
-        assert watched.most_under_way == 1
+        here.store.gate.set()
+        await until(lambda: here.store.calls.count("load_few") >= 20 and not here.sets._running)
+        assert here.store.calls.count("load_few") in (20, 21)  # one may have left the line before it was full
+        assert here.store.most_under_way == 1
         assert await here.seen(users[2], waits=False) == {"of user2": "content of of user2"}
 
 
 async def test_a_user_who_is_too_much_for_one_answer_does_not_hold_up_the_line(tmp_path: Path) -> None:
-    watched = Watched(InMemoryStore(dimension=DIMENSION), gated=frozenset({"load"}))
-    async with world(tmp_path, watched) as here:
+    async with world(tmp_path) as here:
         await here.write(*(memory(f"m{n}") for n in range(loader.ROWS_IN_ONE_ANSWER_MAX + 1)))
         await here.write(memory("b", user="bob"))
-        watched.gate.clear()
+        here.store.close("load")
         async with asyncio.TaskGroup() as group:
             large = group.create_task(here.seen(waits=True))
             assert await here.seen("bob", waits=True) == {"b": "content of b"}
             assert not large.done()
-            watched.gate.set()
+            here.store.gate.set()
         assert len(large.result() or ()) == loader.ROWS_IN_ONE_ANSWER_MAX + 1
 
 
 async def test_a_load_goes_on_when_the_request_that_it_was_for_is_gone(tmp_path: Path) -> None:
-    watched = Watched(InMemoryStore(dimension=DIMENSION), gated=frozenset({"load_few"}))
-    async with world(tmp_path, watched) as here:
+    async with world(tmp_path) as here:
         await here.write(memory("a"))
-        watched.gate.clear()
+        here.store.close("load_few")
         with suppress(TimeoutError):
             async with asyncio.timeout(0.01):
                 await here.seen(waits=False)
-        watched.gate.set()
+        here.store.gate.set()
         await until(lambda: here.sets.state_of("ann") is SetState.HELD)
-        watched.is_down = True
+        here.store.is_down = True
         assert await here.seen(waits=False) == {"a": "content of a"}
 
 
 async def test_rows_of_one_user_that_cannot_be_read_cost_nobody_else_their_set(tmp_path: Path) -> None:
-    """Whatever the error: it ends one load, is told without a word of the row, and the sets live on."""
+    """Whatever the error, as of vectors of another length: it ends one load, and the sets live on."""
 
     class Poisoned(InMemoryStore):
         async def load_few(self, where: MemoryFilter, *, most: int) -> list[Record] | None:
@@ -214,22 +199,21 @@ async def test_rows_of_one_user_that_cannot_be_read_cost_nobody_else_their_set(t
 
 
 async def test_leaving_ends_what_is_under_way(tmp_path: Path) -> None:
-    watched = Watched(InMemoryStore(dimension=DIMENSION))
     async with asyncio.timeout(HANG_SECONDS):
-        async with world(tmp_path, watched, patience=IMPATIENT) as here:
+        async with world(tmp_path, patience=IMPATIENT) as here:
             await here.write(memory("a"))
             await here.write(memory("b", user="bob"))
             await here.seen("bob")
             await here.write(memory("c", user="bob"))
-            watched.gate.clear()
+            here.store.gate.clear()
             await here.seen("ann", waits=False)
             await here.seen("bob", waits=False)
-            await until(lambda: watched.under_way == 2)
+            await until(lambda: here.store.under_way == 2)
 
 
 @pytest.mark.soak("whatever else runs holds up the loop, too")
-async def test_ten_thousand_memories_load_beside_requests_without_holding_up_the_loop(
-    tmp_path: Path, milvus_lite: MilvusLiteServer, collection: str
+async def test_ten_thousand_memories_load_without_holding_up_the_loop(
+    tmp_path: Path, milvus_lite: Any, collection: str
 ) -> None:
     async with opened(milvus_lite, collection) as store, world(tmp_path, store) as here:
         for start in range(0, 10_000, 1_000):
@@ -249,7 +233,6 @@ async def test_ten_thousand_memories_load_beside_requests_without_holding_up_the
             for n in range(8):
                 await here.write(memory(f"new{n}"))
                 corpus = await here.sets.corpus("ann")
-                assert corpus is not None
                 assert f"new{n}" in corpus
             watching.cancel()
         assert len(corpus) == 10_008
@@ -287,10 +270,8 @@ async def test_the_set_that_was_asked_longest_ago_makes_room(tmp_path: Path) -> 
     async with world(tmp_path, watched, bytes_max=int(each * 2.5)) as here:
         for user in ("ann", "bob", "cid"):
             await here.write(*(memory(f"{user}{n}", user=user) for n in range(50)))
-        await here.seen("ann")
-        await here.seen("bob")
-        await here.seen("ann")
-        await here.seen("cid")
+        for user in ("ann", "bob", "ann", "cid"):
+            await here.seen(user)
         assert here.sets.size_bytes <= each * 2.5
         watched.is_down = True
         assert await here.seen("ann", waits=False) is not None
@@ -304,25 +285,23 @@ async def test_the_set_that_was_asked_longest_ago_makes_room(tmp_path: Path) -> 
 
 
 async def test_a_user_with_too_many_memories_is_looked_at_once_and_never_held(tmp_path: Path) -> None:
-    watched = Watched(InMemoryStore(dimension=DIMENSION))
-    async with world(tmp_path, watched, memories_max=100) as here:
+    async with world(tmp_path, memories_max=100) as here:
         await here.write(*(memory(f"m{n}") for n in range(101)))
-        watched.calls.clear()
+        here.store.calls.clear()
         for n in range(20):
             assert await here.seen(waits=n % 2 == 0) is None
             await here.write(memory("m0", f"changed {n}"))
-        assert watched.calls.count("load_few") == 1
+        assert here.store.calls.count("load_few") == 1
         assert here.sets.size_bytes == 0
 
 
 async def test_what_was_loaded_is_no_garbage_to_look_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(working_sets, "FREEZE_EVERY_MEMORIES", 100)
-    async with world(tmp_path, InMemoryStore(dimension=DIMENSION)) as here:
+    async with world(tmp_path) as here:
         await here.write(*(memory(f"m{number}") for number in range(100)))
         before = gc.get_freeze_count()
         try:
             corpus = await here.sets.corpus("ann", waits=True)
-            assert corpus is not None
             assert len(corpus) == 100
             assert gc.get_freeze_count() > before
             assert not any(found is corpus for found in gc.get_objects())

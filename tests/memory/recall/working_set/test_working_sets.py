@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import random
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, RLock
@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 from milvus_kinds import MILVUS_LITE, MILVUS_SERVER, prepared, real_milvus
 from milvus_standalone import SERVER_IN_SOAK
-from working_set_world import DIMENSION, HANG_SECONDS, IMPATIENT, Watched, World, memory, opened, process, until, world
+from working_set_world import DIMENSION, HANG_SECONDS, IMPATIENT, Watched, memory, opened, process, until, world
 
 from memory.adapters.in_memory import InMemoryStore
 from memory.model import MemoryStatus, Record
@@ -24,7 +24,6 @@ from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.layout import Layout
 from memory.recall.working_set import working_sets
 from memory.recall.working_set.working_set import SetState
-from memory.recall.working_set.working_sets import WorkingSetLimits, WorkingSets
 
 STORES = (
     "in memory",
@@ -54,8 +53,7 @@ async def test_what_another_process_wrote_is_seen_by_the_next_request(tmp_path: 
 
 async def test_what_is_put_away_is_in_no_set_and_takes_no_room_in_it(tmp_path: Path, store: MemoryStore) -> None:
     async with world(tmp_path, store) as here:
-        away = replace(memory("away"), status=MemoryStatus.ARCHIVED)
-        await here.write(memory("a"), memory("b"), away)
+        await here.write(memory("a"), memory("b"), replace(memory("away"), status=MemoryStatus.ARCHIVED))
         assert sorted(await here.seen() or ()) == ["a", "b"]
         await here.write(replace(memory("b"), status=MemoryStatus.ARCHIVED))
         assert sorted(await here.seen(waits=False) or ()) == ["a"]
@@ -64,15 +62,14 @@ async def test_what_is_put_away_is_in_no_set_and_takes_no_room_in_it(tmp_path: P
 
 
 async def test_a_set_that_is_current_costs_the_store_nothing(tmp_path: Path) -> None:
-    watched = Watched(InMemoryStore(dimension=DIMENSION))
-    async with world(tmp_path, watched) as here:
+    async with world(tmp_path) as here:
         await here.write(memory("a"))
         await here.seen()
         await here.write(memory("b"), memory("c"))
-        watched.calls.clear()
+        here.store.calls.clear()
         for _ in range(5):
             assert len(await here.seen() or ()) == 3
-        assert watched.calls == ["get"]
+        assert here.store.calls == ["get"]
 
 
 async def test_nobody_ever_sees_half_of_a_write(tmp_path: Path, store: MemoryStore) -> None:
@@ -119,24 +116,20 @@ async def test_a_write_that_ended_counts_even_while_the_next_is_under_way(tmp_pa
 
 
 async def test_a_change_log_that_does_not_reach_back_means_a_new_load_at_once_and_no_old_answer(tmp_path: Path) -> None:
-    watched = Watched(InMemoryStore(dimension=DIMENSION))
-    async with world(tmp_path, watched) as here:
+    async with world(tmp_path) as here:
         await here.write(memory("a", "old"))
         await here.seen()
         for batch in range(2):  # more than the ledger remembers
             await here.write(memory("a", "new"), *(memory(f"m{batch}-{n}") for n in range(600)))
-        watched.calls.clear()
+        here.store.calls.clear()
         assert await here.seen(waits=False) is None
-        await until(lambda: "load_few" in watched.calls)  # without a further request
-        found = await here.seen(waits=True)
-        assert found is not None
-        assert len(found) == 1_201
-        assert found["a"] == "new"
+        await until(lambda: "load_few" in here.store.calls)  # without a further request
+        found = await here.seen(waits=True) or {}
+        assert (len(found), found["a"]) == (1_201, "new")
 
 
 async def test_of_a_holder_that_died_what_it_announced_is_read_anew_and_nothing_else(tmp_path: Path) -> None:
-    watched = Watched(InMemoryStore(dimension=DIMENSION))
-    async with world(tmp_path, watched, patience=IMPATIENT) as here:
+    async with world(tmp_path, patience=IMPATIENT) as here:
         await here.write(memory("a", "old"), memory("z"))
         assert await here.seen() == {"a": "old", "z": "content of z"}
         async with process(tmp_path) as victim:
@@ -146,31 +139,30 @@ async def test_of_a_holder_that_died_what_it_announced_is_read_anew_and_nothing_
             await held.renew()
             await here.put(memory("a", "new"))  # and dies before it can say so
         assert await here.seen(waits=False) == {"a": "old", "z": "content of z"}  # nothing has ended yet
-        watched.calls.clear()
+        here.store.calls.clear()
         await here.write(memory("b"))
         assert await here.seen() == {"a": "new", "b": "content of b", "z": "content of z"}
-        assert "load_few" not in watched.calls, "a dead holder made the set load anew"
+        assert "load_few" not in here.store.calls, "a dead holder made the set load anew"
 
 
 async def test_a_set_goes_from_state_to_state_as_the_table_says(tmp_path: Path) -> None:
-    watched = Watched(InMemoryStore(dimension=DIMENSION))
-    async with world(tmp_path, watched, memories_max=2) as here:
+    async with world(tmp_path, memories_max=2) as here:
         await here.write(memory("a"))
         assert here.sets.state_of("ann") is SetState.ABSENT
-        watched.gate.clear()
+        here.store.gate.clear()
         task = here.sets.prefetch("ann").task
         await asyncio.sleep(0)
         assert here.sets.state_of("ann") is SetState.OPENING
         await task
         assert here.sets.state_of("ann") is SetState.WAITING
-        watched.gate.set()
+        here.store.gate.set()
         await here.seen()
         assert here.sets.state_of("ann") is SetState.HELD
         await here.write(memory("b"))
-        watched.is_down = True
+        here.store.is_down = True
         await here.seen(waits=False)
         assert here.sets.state_of("ann") is SetState.BEHIND
-        watched.is_down = False
+        here.store.is_down = False
         await here.seen()
         assert here.sets.state_of("ann") is SetState.HELD
         await here.write(memory("c"))
@@ -179,15 +171,14 @@ async def test_a_set_goes_from_state_to_state_as_the_table_says(tmp_path: Path) 
 
 
 async def test_a_frozen_store_costs_a_request_its_patience_and_the_memories_that_changed(tmp_path: Path) -> None:
-    watched = Watched(InMemoryStore(dimension=DIMENSION))
-    async with world(tmp_path, watched, patience=IMPATIENT) as here:
+    async with world(tmp_path, patience=IMPATIENT) as here:
         await here.write(memory("a"), memory("b"))
         await here.seen()
         await here.write(memory("a", "changed"))
-        watched.gate.clear()
+        here.store.gate.clear()
         for _ in range(3):
             assert await here.seen(waits=False) == {"b": "content of b"}
-        watched.gate.set()
+        here.store.gate.set()
         assert await here.seen() == {"a": "changed", "b": "content of b"}
 
 
@@ -251,22 +242,21 @@ async def test_a_request_cut_off_leaves_the_set_to_its_thread(tmp_path: Path, mo
     monkeypatch.setattr(working_sets, "Corpus", OneHandCorpus)
     OneHandCorpus.is_laid_out, OneHandCorpus.may_end = is_laid_out, may_end = Event(), Event()
     may_end.set()
-    watched = Watched(InMemoryStore(dimension=DIMENSION))
     everything = {f"m{n}": f"content of m{n}" for n in range(400)}
-    async with world(tmp_path, watched, patience=0.001) as here:
+    async with world(tmp_path, patience=0.001) as here:
         await here.write(*(memory(memory_id) for memory_id in everything))
         assert await here.seen() == everything
         for moment in range(3):
             everything["m7"] = f"changed at moment {moment}"
             await here.write(memory("m7", everything["m7"]))
-            watched.gate.clear()
+            here.store.gate.clear()
             is_laid_out.clear()
             may_end.clear()
             request = asyncio.ensure_future(here.sets.corpus("ann"))  # noqa: TID251  # the task is what gets cancelled
             await until(is_laid_out.is_set)  # m7 is out by now, and the rest being laid out
             request.cancel()
             await asyncio.gather(request, return_exceptions=True)
-            watched.gate.set()
+            here.store.gate.set()
             for _ in range(20):  # what waited for the store goes on
                 await asyncio.sleep(0)
             may_end.set()
@@ -275,24 +265,18 @@ async def test_a_request_cut_off_leaves_the_set_to_its_thread(tmp_path: Path, mo
 
 
 async def test_while_the_ledger_is_silent_nothing_that_may_have_been_forgotten_is_served(tmp_path: Path) -> None:
-    async with AsyncExitStack() as stack:
-        own = Watched(await stack.enter_async_context(process(tmp_path)), gated=frozenset({"revision"}))  # type: ignore[arg-type]
-        writer = await stack.enter_async_context(process(tmp_path))
-        store, patient = InMemoryStore(dimension=DIMENSION), WorkingSetLimits(patience=HANG_SECONDS)
-        made = WorkingSets(store=store, ledger=own, dimension=DIMENSION, limits=patient)  # type: ignore[arg-type]
-        sets = await stack.enter_async_context(made)
-        here = World(sets, store, (writer, writer))
+    async with world(tmp_path, patience=HANG_SECONDS) as here:
         await here.write(memory("a"), memory("b"))
         assert len(await here.seen() or ()) == 2
-        own.is_down = True
+        here.ledger.is_down = True
         await here.write(forget=("a",))
         assert await here.seen(waits=False) is None
-        own.is_down = False
+        here.ledger.is_down = False
         assert await here.seen(waits=False) == {"b": "content of b"}
-        own.gate.clear()  # not down, but frozen
+        here.ledger.close("revision")  # not down, but frozen
         async with asyncio.timeout(HANG_SECONDS):
-            assert await sets.corpus("ann", seconds=0.03) is None
-        own.gate.set()
+            assert await here.sets.corpus("ann", seconds=0.03) is None
+        here.ledger.gate.set()
         assert await here.seen(waits=False) == {"b": "content of b"}
 
 
