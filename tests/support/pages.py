@@ -121,6 +121,10 @@ def card(page: Page, content: str) -> Locator:
     return page.get_by_role("article", name=content)
 
 
+def details(page: Page, content: str) -> Locator:
+    return card(page, content).get_by_role("button", name="Details")
+
+
 def press(page: Page, name: str) -> None:
     page.get_by_role("button", name=name, exact=True).click()
 
