@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from pages import Watched, tab_to
+from pages import tab_to
 from playwright.sync_api import APIResponse, Locator, Page, Route, expect
 
 POLL_MS = 20
@@ -19,9 +19,10 @@ SECONDS_MAX = 60.0  # ends what hangs; no time is judged
 class Keys:
     """Steps of a reader, in their order."""
 
-    def __init__(self, watched: Watched) -> None:
-        self.page = watched.page
-        self.asked = watched.asked
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.asked: list[str] = []
+        page.on("request", lambda request: self.asked.append(request.url))
         self._heard = 0
 
     def go(self, name: str, *, backward: bool = False, limit: int = 60) -> None:
@@ -85,12 +86,11 @@ class Keys:
 
 
 @contextmanager
-def by_keys(opening: AbstractContextManager[Watched], *, expected: tuple[str, ...] = ()) -> Iterator[Keys]:
-    """A page that is used without a mouse. `expected`: parts of errors to ignore."""
-    with opening as opened:
-        yield Keys(opened)
-        assert opened.page.evaluate("pointed") == 0, "a mouse was used"
-        opened.assert_clean(expected=expected)
+def by_keys(opening: AbstractContextManager[Page]) -> Iterator[Keys]:
+    """A page that is used without a mouse."""
+    with opening as page:
+        yield Keys(page)
+        assert page.evaluate("pointed") == 0, "a mouse was used"
 
 
 class HeldAnswer:

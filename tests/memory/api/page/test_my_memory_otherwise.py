@@ -136,7 +136,7 @@ def test_what_became_of_what_was_asked_is_shown_and_not_its_words(
     said = "Forget my locker number"
     for number, (outcome, _) in enumerate(OUTCOMES[::-1]):
         world.keep(replace(receipt(user, f"asked-{number}", query=said), outcome=outcome))
-    with by_keys(open_page(user=user), expected=("ERR_INTERNET_DISCONNECTED",)) as keys:
+    with by_keys(open_page(user=user, expected=("ERR_INTERNET_DISCONNECTED",))) as keys:
         page, part = keys.page, keys.page.locator("details")
         has_cards(page, 3)
         page.context.set_offline(True)
@@ -157,7 +157,7 @@ def test_what_became_of_what_was_asked_is_shown_and_not_its_words(
 
 
 def test_what_failed_is_announced_and_tried_again(open_page: Opener, user: str) -> None:
-    with by_keys(open_page(user=user), expected=("ERR_INTERNET_DISCONNECTED",)) as keys:
+    with by_keys(open_page(user=user, expected=("ERR_INTERNET_DISCONNECTED",))) as keys:
         page = keys.page
         has_cards(page, 3)
         page.context.set_offline(True)
@@ -187,7 +187,7 @@ def test_who_chose_another_list_meanwhile_stays_there(open_page: Opener, user: s
 
 
 def test_success_is_no_failure_where_nobody_counts_what_is_left(open_page: Opener, user: str, world: PageWorld) -> None:
-    with by_keys(open_page(user=user), expected=("ERR_FAILED",)) as keys:
+    with by_keys(open_page(user=user, expected=("ERR_FAILED",))) as keys:
         page = keys.page
         has_cards(page, 3)
         keys.use("Show", "ArrowDown", "ArrowDown")
@@ -213,8 +213,7 @@ def say_otherwise(world: PageWorld, user: str, content: str, to: str) -> None:
 
 
 def test_what_changed_meanwhile_is_shown_and_not_forgotten(open_page: Opener, user: str, world: PageWorld) -> None:
-    with open_page(user=user) as opened:
-        page = opened.page
+    with open_page(user=user, expected=("412",)) as page:
         expect(card(page, "Lives in Porto")).to_be_visible()
         say_otherwise(world, user, "Lives in Porto", "Lives in Faro")
         card(page, "Lives in Porto").get_by_role("button", name="Forget").click()
@@ -228,14 +227,13 @@ def test_what_changed_meanwhile_is_shown_and_not_forgotten(open_page: Opener, us
         expect(page.get_by_text("changed in the meantime")).to_be_visible()
         expect(card(page, "Lives in Evora")).to_be_visible()
         assert "Lives in Evora" in world.contents(user)
-        opened.assert_clean(expected=("412",))
 
 
 def test_a_correction_never_overwrites_what_the_user_has_not_seen(
     open_page: Opener, user: str, world: PageWorld
 ) -> None:
-    with open_page(user=user) as opened:
-        page, text = opened.page, opened.page.get_by_label("Corrected text")
+    with open_page(user=user, expected=("412",)) as page:
+        text = page.get_by_label("Corrected text")
         expect(card(page, "Lives in Porto")).to_be_visible()
         say_otherwise(world, user, "Lives in Porto", "Lives in Faro")
         card(page, "Lives in Porto").get_by_role("button", name="Correct").click()
@@ -252,20 +250,18 @@ def test_a_correction_never_overwrites_what_the_user_has_not_seen(
         press(page, "Save")
         expect(card(page, "Lives in Lisbon")).to_be_visible()
         assert "Lives in Evora" not in world.contents(user)
-        opened.assert_clean(expected=("412",))
 
 
 def test_a_use_whose_chat_was_deleted_still_shows_its_receipt(open_page: Opener, user: str, world: PageWorld) -> None:
     world.keep(replace(receipt(user, "asked", f"{user}-tea", hours=1.0), outcome={"kept": 2, "withheld": True}))
-    with open_page(user=user) as opened:
-        tea = card(opened.page, "Prefers green tea to coffee")
+    with open_page(user=user, expected=("404",)) as page:
+        tea = card(page, "Prefers green tea to coffee")
         tea.get_by_role("button", name="Details").click()
         tea.get_by_role("button", name="Show the answer").first.click()
         answer = tea.locator(".answer").first
         expect(answer).to_contain_text("The conversation record does not hold this chat any more.")
         expect(answer).to_contain_text("Found for this question")
         expect(answer).to_contain_text("2 memories kept · Not stored, as you asked")
-        opened.assert_clean(expected=("404",))
 
 
 def test_what_looks_like_html_is_shown_as_text_everywhere(open_page: Opener, world: PageWorld) -> None:
@@ -274,19 +270,17 @@ def test_what_looks_like_html_is_shown_as_text_everywhere(open_page: Opener, wor
     world.put(memory("xss", "m", attack, project_id=name), memory("xss", "old", attack, days=9))
     world.keep(receipt("xss", "r", "xss-m", query=attack))
     world.bury("xss", "xss-turn", reason=attack)
-    with open_page(user="xss") as opened:
-        tags = card(opened.page, attack).first
+    with open_page(user="xss") as page:
+        tags = card(page, attack).first
         expect(tags).to_contain_text(f"Project {name}")
         tags.get_by_role("button", name="Details").click()
         expect(tags).to_contain_text("When it was used")
         tags.get_by_role("button", name="Forget").click()
-        expect(opened.page.get_by_role("dialog")).to_contain_text(attack)
-        assert opened.page.evaluate(COUNTS_OF_HARM) == [None, 0]
-        opened.assert_clean()
-    with open_page(OPERATORS_PAGE) as opened:
-        expect(opened.page.get_by_role("region", name="Dead letters")).to_contain_text(attack)
-        assert opened.page.evaluate(COUNTS_OF_HARM) == [None, 0]
-        opened.assert_clean()
+        expect(page.get_by_role("dialog")).to_contain_text(attack)
+        assert page.evaluate(COUNTS_OF_HARM) == [None, 0]
+    with open_page(OPERATORS_PAGE) as page:
+        expect(page.get_by_role("region", name="Dead letters")).to_contain_text(attack)
+        assert page.evaluate(COUNTS_OF_HARM) == [None, 0]
 
 
 # Who it is, and how they read
@@ -312,7 +306,7 @@ def test_language_theme_and_user_are_changed_and_stay(open_page: Opener, user: s
 
 
 def test_a_page_that_only_a_proxy_can_open_says_so_where_the_focus_is(open_page: Opener) -> None:
-    with by_keys(open_page(mode="header"), expected=("ERR_FAILED", "401")) as keys:
+    with by_keys(open_page(mode="header", expected=("ERR_FAILED", "401"))) as keys:
         page = keys.page
         title = page.get_by_role("heading", name="Who are you?")
         expect(title).to_be_visible()
@@ -333,7 +327,7 @@ def test_a_page_that_only_a_proxy_can_open_says_so_where_the_focus_is(open_page:
 
 
 def test_a_token_that_is_refused_is_announced_and_asked_for_again(open_page: Opener) -> None:
-    with by_keys(open_page(mode="jwt"), expected=("401",)) as keys:
+    with by_keys(open_page(mode="jwt", expected=("401",))) as keys:
         token = keys.page.get_by_label("Access token")
         keys.is_at(token)
         assert not any("does not know who you are" in one for one in keys.said)

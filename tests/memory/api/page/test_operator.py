@@ -190,7 +190,7 @@ def test_a_letter_is_not_drawn_again_where_a_refresh_showed_the_drop_first(open_
 @otherwise
 def test_a_failure_is_announced_once_and_the_focus_stays_in_its_part(open_page: Opener, world: PageWorld) -> None:
     world.keep(receipt("failing-keys", "f"))
-    with by_keys(open_page(OPERATORS_PAGE, has_clock=True), expected=("ERR_INTERNET_DISCONNECTED",)) as keys:
+    with by_keys(open_page(OPERATORS_PAGE, has_clock=True, expected=("ERR_INTERNET_DISCONNECTED",))) as keys:
         page = keys.page
         keys.go("Show receipt r-failing-keys-f")
         page.context.set_offline(True)
@@ -214,7 +214,7 @@ def test_a_failure_is_announced_once_and_the_focus_stays_in_its_part(open_page: 
 @otherwise
 def test_a_token_that_is_refused_is_announced_and_shows_nothing(open_page: Opener, world: PageWorld) -> None:
     world.keep(receipt("hidden", "h"))
-    with by_keys(open_page(OPERATORS_PAGE, mode="header"), expected=("403", "401")) as keys:
+    with by_keys(open_page(OPERATORS_PAGE, mode="header", expected=("403", "401"))) as keys:
         token = keys.page.get_by_label("Service token")
         keys.is_at(token)
         for refused, said in ((PROGRAM, "The server refused this"), ("mpt_guess", ""), ("nonsense", "")):
