@@ -18,9 +18,13 @@ NAMED = re.compile(r'\bt\(\s*"([a-z_.]+)"')
 PLACES = re.compile(r"\{(\w+)\}")
 
 
-async def test_every_file_is_served_with_its_type_and_a_strict_policy(parts: Parts) -> None:
-    async with api_of(parts, identity_mode="jwt") as api:
+@pytest.mark.parametrize("mode", ["development", "header", "jwt"])
+async def test_every_file_is_served_with_its_type_and_a_strict_policy_and_the_identity_mode(
+    parts: Parts, mode: str
+) -> None:
+    async with api_of(parts, identity_mode=mode) as api:
         answers = {name: await api.get(f"{BASE}/{name}") for name in page_files()}
+        assert (await api.get(f"{BASE}/identity.json")).json() == {"mode": mode}
     for name, answer in answers.items():
         assert (answer.status_code, answer.content) == (200, (FILES / name).read_bytes())
         assert answer.headers["content-type"] == TYPES[name[name.rindex(".") :]]
@@ -65,12 +69,6 @@ async def test_the_page_is_found_without_its_last_slash_and_nothing_else_is_ther
     for path in ("nothing.js", "../rest.py", "..%2frest.py", "pages/index.html", "index.html/x"):
         assert (await api.get(f"{BASE}/{path}")).status_code == 404
     assert (await api.post(f"{BASE}/index.html")).status_code in (404, 405)
-
-
-async def test_the_page_learns_the_identity_mode(parts: Parts) -> None:
-    for mode in ("development", "header", "jwt"):
-        async with api_of(parts, identity_mode=mode) as api:
-            assert (await api.get(f"{BASE}/identity.json")).json() == {"mode": mode}
 
 
 def test_both_languages_say_the_same_things() -> None:

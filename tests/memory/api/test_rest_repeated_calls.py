@@ -27,23 +27,19 @@ async def count(api: httpx.AsyncClient) -> int:
     return len((await api.get("/v1/memory")).json()["memories"])
 
 
-async def test_the_same_key_and_body_write_once_and_get_the_same_answer(api: httpx.AsyncClient, parts: Parts) -> None:
-    first = await api.post("/v1/memory", json=TEA, headers=KEY)
-    assert first.status_code == 201
-    parts.now += 60
-    again = await api.post("/v1/memory", json=TEA, headers=KEY)
-    assert (again.status_code, again.json()) == (201, first.json())
-    assert await count(api) == 2
-    assert (await api.post("/v1/memory", json=TEA)).json() != first.json()
-    assert await count(api) == 4
-
-
-async def test_calls_at_the_same_time_write_once(api: httpx.AsyncClient, parts: Parts) -> None:
+async def test_the_same_key_and_body_write_once_and_get_the_same_answer_also_at_the_same_time(
+    api: httpx.AsyncClient, parts: Parts
+) -> None:
     for path, body, key in (("/v1/memory", TEA, KEY), ("/v1/memory/turns", TURNS, {"idempotency-key": "k-2"})):
         answers = await asyncio.gather(*(api.post(path, json=body, headers=key) for _ in range(5)))
-        assert len({answer.text for answer in answers}) == 1
+        parts.now += 60
+        answers.append(await api.post(path, json=body, headers=key))
+        assert len({(answer.status_code, answer.text) for answer in answers}) == 1
+        assert answers[0].is_success
     assert await count(api) == 2
     assert len([turn async for turn in parts.library.turns("ann")]) == 3
+    assert (await api.post("/v1/memory", json=TEA)).is_success
+    assert await count(api) == 4
 
 
 async def test_a_key_of_another_request_or_that_cannot_be_is_refused_and_writes_nothing(api: httpx.AsyncClient) -> None:
