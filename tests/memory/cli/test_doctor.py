@@ -61,18 +61,14 @@ async def test_models_that_are_not_ready_or_damaged_are_told_and_not_made(tmp_pa
     assert not (tmp_path / "models").exists()
 
 
-async def test_an_embedding_of_another_size_fails(tmp_path: Path) -> None:
-    memory = {"embedding": {"dimension": 512}, "milvus": {"dimension": 512}}
-    found = await looked(settings_of(tmp_path, memory=memory))
-    assert found["embedding model"].level is Level.FAIL
-    assert "512" in found["embedding model"].says
-
-
-async def test_a_turn_log_that_is_no_database_fails_and_stops_no_other_check(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path)
+async def test_an_embedding_of_another_size_or_a_turn_log_that_is_no_database_fails_and_stops_no_other_check(
+    tmp_path: Path,
+) -> None:
+    settings = settings_of(tmp_path, memory={"embedding": {"dimension": 512}, "milvus": {"dimension": 512}})
     settings.turn_log_path.write_bytes(b"something else" * 400)
     found = await looked(settings)
-    assert found["turn log"].level is Level.FAIL
+    assert (found["embedding model"].level, found["turn log"].level) == (Level.FAIL, Level.FAIL)
+    assert "512" in found["embedding model"].says
     assert "queue" not in found
     assert found["reader"].level is Level.OK
 

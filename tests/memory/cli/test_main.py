@@ -61,15 +61,12 @@ def ids_of(url: str, *words: str) -> list[str]:
     return [memory["id"] for memory in memories_of(url, "ann", *words)]
 
 
-def test_search_shows_the_best_first(url: str) -> None:
+def test_search_shows_the_best_first_and_list_filters_and_stops_at_its_limit(url: str) -> None:
     lines = run("search", "green tea", "--user", "ann", "--api", url).stdout.splitlines()
     assert lines[0].split() == ["id", "score", "said", "at", "type", "content"]
     assert "I like green tea" in lines[1]
     found = told("search", "green tea", "--user", "ann", "--api", url, "--limit", "1")
     assert [m["content"] for m in found["memories"]] == ["I like green tea"]
-
-
-def test_list_filters_and_stops_at_its_limit(url: str) -> None:
     newest_first = ["id-000002", "id-000001", "id-000000"]
     assert ids_of(url) == newest_first
     assert ids_of(url, "--limit", "2") == newest_first[:2]
