@@ -45,14 +45,10 @@ def written(folder: Path, *questions: object) -> Path:
     return path
 
 
-def numbered(count: int, kind: str) -> list[dict[str, Any]]:
-    return [{**QUESTION, "question_id": f"{kind}-{number}", "question_type": kind} for number in range(count)]
-
-
 # Reading
 
 
-def test_answerable_questions_are_read_with_their_sessions_and_evidence_in_order_of_date() -> None:
+def test_answerable_questions_are_read_with_their_sessions_and_evidence_in_order_of_date(tmp_path: Path) -> None:
     first, *_ = histories = read_history(HISTORY)
     assert [history.id for history in histories] == ["made-1", "made-2", "made-5"]
     assert [session["at"] for session in first.sessions] == ["2024-05-02T08:15:00+00:00", "2024-05-20T19:30:00+00:00"]
@@ -60,6 +56,11 @@ def test_answerable_questions_are_read_with_their_sessions_and_evidence_in_order
     asked_at = [history.asked_at for history in histories]
     assert asked_at[0] == seconds("2024-05-30T18:00:00Z")
     assert asked_at[2] == seconds("2024-03-05T12:00:00Z")  # an hour after the session that its date lies before
+    packed = tmp_path / "history.json.gz"
+    packed.write_bytes(gzip.compress(HISTORY.read_bytes()))
+    assert read_history(packed) == histories
+    (history,) = read_history(written(tmp_path, {**QUESTION, "answer": 3}))
+    assert history.answer == "3"
 
 
 def test_evidence_is_the_turn_that_holds_a_marked_message_of_the_user(tmp_path: Path) -> None:
@@ -77,16 +78,9 @@ def test_evidence_is_the_turn_that_holds_a_marked_message_of_the_user(tmp_path: 
     assert history.evidence == (EvidenceTurn(0, 1, "I own a kiln.\nAnd a loom."), EvidenceTurn(0, 2, "And a harp."))
 
 
-def test_a_number_may_be_an_answer_and_the_file_may_be_gzipped(tmp_path: Path) -> None:
-    (history,) = read_history(written(tmp_path, {**QUESTION, "answer": 3}))
-    assert history.answer == "3"
-    packed = tmp_path / "history.json.gz"
-    packed.write_bytes(gzip.compress(HISTORY.read_bytes()))
-    assert read_history(packed) == read_history(HISTORY)
-
-
 def test_a_limit_takes_questions_from_all_over_those_of_the_chosen_types(tmp_path: Path) -> None:
-    file = written(tmp_path, *numbered(4, "x"), *numbered(4, "y"), *numbered(4, "z"))
+    given = [QUESTION | {"question_id": f"{kind}-{n}", "question_type": kind} for kind in "xyz" for n in range(4)]
+    file = written(tmp_path, *given)
     assert [history.id for history in read_history(file, limit=3)] == ["x-0", "y-0", "z-0"]
     assert [history.id for history in read_history(file, limit=2, types={"y", "z"})] == ["y-0", "z-0"]
     assert len(read_history(file, limit=99)) == 12

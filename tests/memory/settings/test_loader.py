@@ -111,6 +111,10 @@ def test_an_unknown_key_is_told_its_neighbour(text: str, told: Mapping[str, Mapp
         ("port: 70000", "a whole number from 0 to 65535", "70000"),
         ("identity: nobody", "one of development, header", "'nobody'"),
         ("memory: {token_budget: 2001}", "a whole number from 1 to 2000", "2001"),
+        ("memory: {receipts: {keep_days: 0}}", "memory.receipts.keep_days", "got 0"),
+        ("memory: {receipts: {total_mib: 0}}", "memory.receipts.total_mib", "got 0"),
+        ("memory: {notes: {total_mib: 0.5}}", "memory.notes.total_mib", "0.5"),
+        ("memory: {working_set: {patience_ms: 10000}}", "memory.working_set.patience_ms", "10000"),
         ("memory: {enabled: 1}", "true or false", "1"),
         ("memory: {envelopes: query}", "a list of text", "'query'"),
         ("memory: 5", "keys with values", "5"),
@@ -182,16 +186,14 @@ def test_what_a_merge_key_brings_in_may_be_said_again() -> None:
     assert settings_of(text).memory.embedding.dimension == 384
 
 
-def test_a_named_file_must_exist_and_an_unnamed_one_is_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "memproxy.yaml").write_text("port: 5")
-    monkeypatch.chdir(tmp_path)
+def test_a_named_file_must_exist_and_an_unnamed_one_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = Path("memproxy.yaml").absolute()
+    file.write_text("port: 5")
     assert loader.load(None, {}, {}).port == 8080
-    monkeypatch.setenv("MEMPROXY_CONFIG", str(tmp_path / "memproxy.yaml"))
+    monkeypatch.setenv("MEMPROXY_CONFIG", str(file))
     assert loader.from_process(None, {}).port == 5, "it is named by the environment"
     with pytest.raises(BadSetting, match=r"absent\.yaml cannot be read"):
-        loader.load(tmp_path / "absent.yaml", {}, {})
+        loader.load(file.with_name("absent.yaml"), {}, {})
 
 
 def test_what_is_dumped_loads_to_the_same_settings_but_for_secrets() -> None:
