@@ -19,9 +19,7 @@ PLACES = re.compile(r"\{(\w+)\}")
 
 
 @pytest.mark.parametrize("mode", ["development", "header", "jwt"])
-async def test_every_file_is_served_with_its_type_and_a_strict_policy_and_the_identity_mode(
-    parts: Parts, mode: str
-) -> None:
+async def test_every_file_has_its_type_and_a_strict_policy_and_one_the_mode(parts: Parts, mode: str) -> None:
     async with api_of(parts, identity_mode=mode) as api:
         answers = {name: await api.get(f"{BASE}/{name}") for name in page_files()}
         assert (await api.get(f"{BASE}/identity.json")).json() == {"mode": mode}

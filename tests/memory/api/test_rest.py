@@ -70,9 +70,7 @@ async def test_a_listing_goes_by_pages_status_type_and_time(api: httpx.AsyncClie
     assert second["next_cursor"] is None
 
 
-async def test_facts_of_a_sentence_stand_next_to_each_other_in_a_page_and_pages_stay_as_they_are(
-    api: httpx.AsyncClient, parts: Parts
-) -> None:
+async def test_facts_of_a_sentence_stand_together_and_pages_stay(api: httpx.AsyncClient, parts: Parts) -> None:
     said = "We keep bees and I dive, by the way."
     for number, clause in enumerate(("I dive", "", "We keep bees", "", "by the way")):
         content = clause or f"Fact {number}"
@@ -133,9 +131,7 @@ async def test_a_search_hands_everything_to_the_ranking(api: httpx.AsyncClient, 
         assert_refused(await api.post("/v1/memory/search", json={"query": "what?", field: "x" * 1_001}), 400, field)
 
 
-async def test_turns_are_accepted_read_as_chats_are_and_learnt_and_flush_waits_for_them(
-    api: httpx.AsyncClient, parts: Parts
-) -> None:
+async def test_turns_are_read_as_chats_are_and_learnt_and_flush_waits(api: httpx.AsyncClient, parts: Parts) -> None:
     parts.library.envelopes = Envelopes.parsed(["ask", "-hint"])
     said = (("ann", "<hint>\nI am Al\n</hint>\n<ask>\nI am Ann\n</ask>"), ("Bob", "I am Bob"))
     messages = [{"role": "user", "name": name, "content": text} for name, text in said]

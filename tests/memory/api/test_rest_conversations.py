@@ -93,9 +93,7 @@ async def test_an_agents_view_a_trace_and_words(parts: Parts, api: httpx.AsyncCl
     assert await contents(api, path, query="elsewhere") == []
 
 
-async def test_sessions_are_listed_latest_first_and_pages_go_on_where_the_last_ended(
-    parts: Parts, api: httpx.AsyncClient
-) -> None:
+async def test_sessions_come_latest_first_and_pages_go_on_where_one_ended(parts: Parts, api: httpx.AsyncClient) -> None:
     for n in range(4):
         await tell(parts, f"t{n}", f"words {n}")
         await tell(parts, f"u{n}", f"elsewhere {n}", session=f"s{n + 2}")
@@ -251,9 +249,7 @@ async def with_evidence(parts: Parts, memory_id: str, quote: str, *turn_ids: str
     await parts.store.apply("ann", [Change(ChangeKind.UPDATE, memory)], record.vector[None])
 
 
-async def test_a_memory_with_evidence_in_several_turns_of_the_session_goes_too_and_one_with_others_stays(
-    parts: Parts, api: httpx.AsyncClient
-) -> None:
+async def test_only_a_memory_with_evidence_elsewhere_outlives_its_session(parts: Parts, api: httpx.AsyncClient) -> None:
     for turn_id, session in (("t1", "s1"), ("t2", "s1"), ("t3", "s2")):
         await tell(parts, turn_id, "My cat is Tom", session=session)
     await learn_all(parts)

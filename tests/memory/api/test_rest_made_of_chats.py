@@ -46,9 +46,7 @@ async def receipt_for(parts: Parts) -> str:
     return tea
 
 
-async def test_a_receipt_tells_signals_query_candidates_notes_and_timings_to_its_own_user(
-    api: httpx.AsyncClient, parts: Parts
-) -> None:
+async def test_a_receipt_tells_its_own_user_how_the_note_came_about(api: httpx.AsyncClient, parts: Parts) -> None:
     tea = await receipt_for(parts)
     shown = (await api.get("/v1/memory/receipts/r1")).json()
     found, gone = shown.pop("candidates")
@@ -91,9 +89,7 @@ async def taught(parts: Parts, turn_id: str, text: str, *, session: str = "s1", 
     await learn_all(parts)
 
 
-async def test_a_session_is_ended_by_its_own_user_and_shown_with_its_summary(
-    parts: Parts, api: httpx.AsyncClient
-) -> None:
+async def test_a_session_is_ended_by_its_user_and_shown_with_its_summary(parts: Parts, api: httpx.AsyncClient) -> None:
     await taught(parts, "t1", "I want to buy a boat", session=ODD)
     path = f"/v1/sessions/{quote(ODD, safe='')}"
     before = (await api.get(path)).json()

@@ -148,9 +148,7 @@ async def test_health_names_the_part_that_does_not_work(parts: Parts, monkeypatc
     assert [(one["part"], one["reason"]) for one in found] == [*reasons.items()]
 
 
-async def test_users_list_their_own_receipts_those_of_a_memory_and_those_that_asked_for_something(
-    api: httpx.AsyncClient, parts: Parts
-) -> None:
+async def test_users_list_their_own_receipts_by_memory_or_what_was_asked(api: httpx.AsyncClient, parts: Parts) -> None:
     await filled(parts)
     times = {"id": "r1", "created_at": "2025-06-15T15:06:40Z", "status": "used", "reason": "found", "tokens": 9}
     expected = times | {"query": f"where is {MARKER}?", "injected": ["m1"], "outcome": {}}

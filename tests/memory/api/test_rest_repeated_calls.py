@@ -27,9 +27,7 @@ async def count(api: httpx.AsyncClient) -> int:
     return len((await api.get("/v1/memory")).json()["memories"])
 
 
-async def test_the_same_key_and_body_write_once_and_get_the_same_answer_also_at_the_same_time(
-    api: httpx.AsyncClient, parts: Parts
-) -> None:
+async def test_the_same_key_and_body_write_once_also_at_the_same_time(api: httpx.AsyncClient, parts: Parts) -> None:
     for path, body, key in (("/v1/memory", TEA, KEY), ("/v1/memory/turns", TURNS, {"idempotency-key": "k-2"})):
         answers = await asyncio.gather(*(api.post(path, json=body, headers=key) for _ in range(5)))
         parts.now += 60

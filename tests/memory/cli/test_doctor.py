@@ -61,9 +61,7 @@ async def test_models_that_are_not_ready_or_damaged_are_told_and_not_made(tmp_pa
     assert not (tmp_path / "models").exists()
 
 
-async def test_an_embedding_of_another_size_or_a_turn_log_that_is_no_database_fails_and_stops_no_other_check(
-    tmp_path: Path,
-) -> None:
+async def test_another_size_or_a_log_that_is_no_database_fails_and_stops_no_other_check(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, memory={"embedding": {"dimension": 512}, "milvus": {"dimension": 512}})
     settings.turn_log_path.write_bytes(b"something else" * 400)
     found = await looked(settings)
@@ -95,9 +93,7 @@ async def test_dead_letters_and_an_upstream_that_is_away_are_warnings_and_no_mil
         (ExamResult(passed=False, score=0.41, failures=("a diet",)), Level.WARN, ["trained", "0.41", "a diet"]),
     ],
 )
-async def test_it_says_who_reads_and_what_the_exam_showed(
-    tmp_path: Path, result: ExamResult | None, level: Level, words: list[str]
-) -> None:
+async def test_it_says_who_reads(tmp_path: Path, result: ExamResult | None, level: Level, words: list[str]) -> None:
     async with running_chat_server() as server:
         settings = settings_of(tmp_path, upstream=server.url)
         if result is not None:

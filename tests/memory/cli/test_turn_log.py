@@ -170,9 +170,7 @@ def test_both_arms_of_the_holdout_are_counted_and_compared(world: CommandWorld) 
         assert private not in shown + json.dumps(report).replace("answer_tokens", "")
 
 
-def test_where_nothing_was_recorded_the_setting_to_change_is_named_and_nothing_is_created(
-    world: CommandWorld, request: pytest.FixtureRequest
-) -> None:
+def test_where_nothing_was_recorded_the_setting_is_named(world: CommandWorld, request: pytest.FixtureRequest) -> None:
     is_on_postgres = request.node.callspec.params["world"] != "sqlite"
     with pytest.raises(BadInput, match="database_url" if is_on_postgres else "data_dir"):
         world.run("eval", "holdout")

@@ -89,9 +89,7 @@ async def test_without_a_model_each_turn_is_a_window_and_with_one_a_session_is_o
 
 
 @pytest.mark.parametrize("error", [Unavailable, Unusable])
-async def test_a_model_that_fails_is_asked_again_and_if_it_is_given_up_the_evaluation_ends_and_says_why(
-    error: type[Unavailable],
-) -> None:
+async def test_a_model_that_fails_is_asked_again_and_given_up_with_a_reason(error: type[Unavailable]) -> None:
     model = Watched(failures=2, error=error)
     async with running_sandbox(model=model) as sandbox:
         learnt = await sandbox.learn(record(said("I live in Leeds.")))

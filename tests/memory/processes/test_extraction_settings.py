@@ -100,9 +100,7 @@ async def sent(server: FakeModelServer, settings: Settings, *, metrics: Metrics 
     return server.asked[-1]
 
 
-async def test_what_is_set_reaches_the_server_and_calls_and_tokens_are_counted_by_role(
-    tmp_path: Path, server: FakeModelServer
-) -> None:
+async def test_what_is_set_reaches_the_server_and_calls_are_counted(tmp_path: Path, server: FakeModelServer) -> None:
     metrics = unwatched()
     assert "priority" not in await sent(server, settings_with(tmp_path, server.url, model={}), metrics=metrics)
 
@@ -145,9 +143,7 @@ async def examined(settings: Settings, results: ExamResults, metrics: Metrics | 
     return readers
 
 
-async def test_a_model_that_fails_the_exam_never_reads_and_the_metric_says_so(
-    tmp_path: Path, results: ExamResults, server: FakeModelServer
-) -> None:
+async def test_a_failed_model_never_reads(tmp_path: Path, results: ExamResults, server: FakeModelServer) -> None:
     metrics = unwatched()
     server.says = scripted(without=lambda unit: True)
     settings = settings_with(tmp_path, server.url, model={})
@@ -159,9 +155,7 @@ async def test_a_model_that_fails_the_exam_never_reads_and_the_metric_says_so(
     assert (metrics.registry.get_sample_value("memproxy_reader_exam_score") or 1.0) < 0.9
 
 
-async def test_a_model_that_has_passed_the_exam_reads_without_being_asked_again(
-    tmp_path: Path, results: ExamResults, server: FakeModelServer
-) -> None:
+async def test_who_has_passed_reads_at_once(tmp_path: Path, results: ExamResults, server: FakeModelServer) -> None:
     settings = settings_with(tmp_path, server.url, model={})
     await examined_with(settings, results, has_passed=True)
     readers = await examined(settings, results)
@@ -180,9 +174,7 @@ async def test_where_no_model_is_to_read_none_is_examined(
     assert not readers.is_slow
 
 
-async def test_where_a_model_is_to_read_and_none_is_named_the_upstreams_first_one_reads_unexamined(
-    tmp_path: Path, results: ExamResults
-) -> None:
+async def test_where_none_is_named_the_upstreams_first_model_reads(tmp_path: Path, results: ExamResults) -> None:
     async with running_chat_server(prefix="/llm") as server:
         settings = settings_with(tmp_path, reader="model", upstream=server.url)
         named: dict[str, Any] = {"model_role": "memory_extraction", "llm_model_name": "scripted", "max_tokens": 1_000}
@@ -257,9 +249,7 @@ async def test_a_model_writes_from_when_it_has_passed_until_its_result_is_gone(
     assert [asked["priority"] for asked in server.asked] == [7], "as learning asks it"
 
 
-async def test_the_upstream_s_first_model_writes_where_none_is_named(
-    tmp_path: Path, server: FakeModelServer, results: ExamResults
-) -> None:
+async def test_the_upstreams_first_one_may_write(tmp_path: Path, server: FakeModelServer, results: ExamResults) -> None:
     settings = settings_with(tmp_path, upstream=server.url)
     await examined_with(settings, results, has_passed=True)
     async with model_of(settings, results) as model:

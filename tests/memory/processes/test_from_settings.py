@@ -75,9 +75,7 @@ def test_each_part_is_handed_what_the_settings_say(
     assert handed(settings_of(f"memory: {{{text}}}", tmp_path)) == expected
 
 
-async def test_what_is_kept_keeps_to_the_bounds_of_the_settings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_kept_keeps_to_the_bounds_that_are_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(composition, "REGISTRY", CollectorRegistry())  # the process's own takes one set of metrics only
     now = composition.SYSTEM_CLOCK()
     text = "filters: 2\nmemory: {receipts: {keep_days: 1}, notes: {total_mib: 1}}"

@@ -91,7 +91,7 @@ async def test_summaries_are_on_by_default(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("memory", OFF)
-async def test_switched_off_those_that_exist_are_not_recalled_withdrawn_ones_leave_their_notes_and_none_is_made(
+async def test_switched_off_none_is_recalled_or_made_and_withdrawn_ones_go(
     tmp_path: Path, memory: dict[str, Any]
 ) -> None:
     async with opened(tmp_path, **memory) as parts:
@@ -109,9 +109,7 @@ async def test_switched_off_those_that_exist_are_not_recalled_withdrawn_ones_lea
         assert await state.summaries.of_session("ann", "s1") is None
 
 
-async def test_a_worker_summarises_sessions_that_are_over_and_deletes_what_the_record_kept_for_long(
-    tmp_path: Path,
-) -> None:
+async def test_a_worker_summarises_what_is_over_and_deletes_what_was_kept_for_long(tmp_path: Path) -> None:
     """Each beside the other loops of a worker, until told to stop."""
     async with opened(tmp_path, turn_log={"keep_days": 1.0}, life={"every_hours": 0.0}) as parts:
         await learnt(parts, *BOAT)

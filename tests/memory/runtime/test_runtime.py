@@ -208,9 +208,7 @@ def test_work_is_done_elsewhere_at_a_lower_priority(process: ProcessApart) -> No
     [partial(os._exit, 0), partial(int, "my pin is 4471"), lambda: "a lambda", partial(memoryview, b"")],
     ids=["ends", "fails", "cannot be sent", "its result cannot be sent"],
 )
-def test_what_was_not_done_is_known_and_the_next_work_is_done(
-    process: ProcessApart, work: Callable[[], object]
-) -> None:
+def test_what_was_not_done_is_known_and_the_next_is_done(process: ProcessApart, work: Callable[[], object]) -> None:
     process.run(os.getpid)
     with pytest.raises(ProcessLost) as lost:
         process.run(work)

@@ -104,9 +104,7 @@ async def fail(call: Callable[[], Awaitable[object]]) -> None:
         await call()
 
 
-async def test_what_was_written_and_deleted_survives_a_kill_right_after_it_returned(
-    mortal: Mortal, store: MilvusStore
-) -> None:
+async def test_what_was_written_and_deleted_survives_a_kill_right_after(mortal: Mortal, store: MilvusStore) -> None:
     expected: set[str] = set()
     for round_ in range(2):
         ids = {f"m{round_}-{i}" for i in range(4)}
@@ -159,9 +157,7 @@ async def test_a_deletion_right_after_a_restart_of_the_server_takes_effect(morta
         assert await store.ids(MemoryFilter("ann", status=None)) == ["m-2"]
 
 
-async def test_nobody_waits_for_a_frozen_server_neither_in_a_call_nor_while_connecting(
-    mortal: Mortal, store: MilvusStore
-) -> None:
+async def test_nobody_waits_for_a_frozen_server_also_while_connecting(mortal: Mortal, store: MilvusStore) -> None:
     await put(store, memory("m"))
     async with mortal.opened() as fresh:
         with mortal.frozen():

@@ -121,9 +121,7 @@ def test_unrelated_texts_are_far_from_each_other_in_every_language(question: str
     ("content", "words"),
     [(None, "cannot be read"), (b"", "no weights of this model"), (b"E5S1 another", "of another release")],
 )
-def test_packaged_weights_that_are_missing_foreign_or_damaged_are_refused_with_how_to_get_them(
-    tmp_path: Path, content: bytes | None, words: str
-) -> None:
+def test_missing_foreign_or_damaged_weights_are_refused(tmp_path: Path, content: bytes | None, words: str) -> None:
     file = tmp_path / "e5-small-q4.bin"
     if content is not None:
         file.write_bytes(content)
@@ -186,9 +184,7 @@ def test_a_text_beyond_the_input_of_the_model_is_cut_there() -> None:
 
 
 @pytest.mark.full("imports torch")
-def test_a_model_that_cannot_be_had_stops_the_start_with_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_cannot_be_had_stops_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(BadSetting, match=r"memory\.embedding\.(?:endpoint|model)"):
         prepared("no-such-model", tmp_path)
@@ -287,9 +283,7 @@ def test_weights_of_another_shape_or_without_a_part_are_refused_with_what_to_do(
     assert list((tmp_path / "models").iterdir()) == []
 
 
-def test_missing_weights_say_what_was_expected_and_how_to_get_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_weights_say_what_was_expected_and_how_to_get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader_weights, "shipped", lambda: tmp_path / "weights.npz")
     with pytest.raises(BadSetting, match=r"weights\.npz.*train\.py"):
         prepared_reader(tmp_path)
@@ -336,9 +330,7 @@ def test_what_does_not_fit_into_the_same_window_changes_no_judgement() -> None:
 
 
 @pytest.mark.parametrize("shipped", [classifier_file.shipped, classifier_file.shipped_questions])
-def test_a_shipped_classifier_was_trained_on_todays_phrases_for_the_default_model_alone(
-    shipped: Callable[[str], object],
-) -> None:
+def test_a_classifier_knows_todays_phrases_for_the_default_model_alone(shipped: Callable[[str], object]) -> None:
     """Red after a change of the phrases: run `python bench/train_signals.py`."""
     assert shipped(EmbeddingSettings().model) is not None
     assert shipped("some-other-model") is None

@@ -130,9 +130,7 @@ OUTCOMES: list[tuple[dict[str, Any], list[str]]] = [  # the latest first
 ]
 
 
-def test_what_became_of_what_was_asked_is_shown_and_not_its_words(
-    open_page: Opener, user: str, world: PageWorld
-) -> None:
+def test_what_became_of_what_was_asked_is_shown_without_words(open_page: Opener, user: str, world: PageWorld) -> None:
     said = "Forget my locker number"
     for number, (outcome, _) in enumerate(OUTCOMES[::-1]):
         world.keep(replace(receipt(user, f"asked-{number}", query=said), outcome=outcome))
@@ -229,9 +227,7 @@ def test_what_changed_meanwhile_is_shown_and_not_forgotten(open_page: Opener, us
         assert "Lives in Evora" in world.contents(user)
 
 
-def test_a_correction_never_overwrites_what_the_user_has_not_seen(
-    open_page: Opener, user: str, world: PageWorld
-) -> None:
+def test_a_correction_overwrites_nothing_that_was_not_seen(open_page: Opener, user: str, world: PageWorld) -> None:
     with open_page(user=user, expected=("412",)) as page:
         text = page.get_by_label("Corrected text")
         expect(card(page, "Lives in Porto")).to_be_visible()
