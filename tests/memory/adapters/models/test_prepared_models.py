@@ -129,11 +129,6 @@ def test_missing_foreign_or_damaged_weights_are_refused(tmp_path: Path, content:
         packaged_encoder.Archive(file)
 
 
-def test_a_folder_without_weights_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadSetting, match="no weights"):
-        check_weights(tmp_path)
-
-
 @pytest.mark.full("exports a model with torch")
 def test_what_is_damaged_is_made_again_and_works(tmp_path: Path) -> None:
     folder = tmp_path / f"reader-{reader_weights.version_of(WEIGHTS)}"
@@ -230,7 +225,9 @@ def test_what_was_cut_short_leaves_nothing_behind(
     assert list((tmp_path / "models").iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_folder_without_weights_is_refused_and_one_that_cannot_be_written_named(tmp_path: Path) -> None:
+    with pytest.raises(BadSetting, match="no weights"):
+        check_weights(tmp_path)
     (tmp_path / "models").touch()
     with pytest.raises(BadSetting, match="models_dir"):
         made_once(tmp_path / "models" / "one", made_whole)
