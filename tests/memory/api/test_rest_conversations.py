@@ -126,7 +126,7 @@ async def test_text_that_utf8_cannot_hold_is_shown_and_taken(parts: Parts, api: 
     assert "half \ufffd of a face" in (await api.get("/v1/memory/messages/export")).text
 
 
-async def test_what_cannot_be_recorded_is_refused_with_the_reason(api: httpx.AsyncClient) -> None:
+async def test_what_cannot_be_recorded_or_asked_for_is_refused_with_the_reason(api: httpx.AsyncClient) -> None:
     alone = {"source_type": "robot", "content": "", "at": "tomorrow", "trace_id": "x" * 300, "visibility": "world"}
     unlike: list[tuple[dict[str, Any], tuple[str, ...]]] = [
         *(({name: value}, (name,)) for name, value in alone.items()),
@@ -142,9 +142,6 @@ async def test_what_cannot_be_recorded_is_refused_with_the_reason(api: httpx.Asy
         answer = await api.post("/v1/conversations/s1/messages", json={"messages": [a_message(**message)]})
         assert_refused(answer, 400, *words)
     assert_refused(await api.get("/v1/conversations/s1/messages"), 404)
-
-
-async def test_parameters_are_checked(api: httpx.AsyncClient) -> None:
     for parameters in (
         *({"view": "visible"}, {"view": "all", "agent_id": "a"}, {"limit": "0"}, {"limit": "501"}, {"cursor": "x"}),
         *({"agent_id": "a\x00"}, {"query": "a " * 21}, {"trace_id": "a" * 300}, {"sesion": "x"}),

@@ -66,7 +66,7 @@ async def test_repeating_restores_nothing_forgotten_and_erasing_ends_keys(api: h
 
 
 async def interrupted(
-    api: httpx.AsyncClient, parts: Parts, monkeypatch: pytest.MonkeyPatch, path: str, body: Any
+    api: httpx.AsyncClient, parts: Parts, monkeypatch: pytest.MonkeyPatch, path: str, body: Any, key: Any = None
 ) -> None:
     """A call that has written everything, of which the process dies before it has noted the answer."""
 
@@ -75,10 +75,10 @@ async def interrupted(
 
     with monkeypatch.context() as patched:
         patched.setattr(parts.library._repeatable._keys, "answered", lost)
-        assert (await api.post(path, json=body, headers=KEY)).status_code == 500
+        assert (await api.post(path, json=body, headers=key or KEY)).status_code == 500
 
 
-async def test_an_interrupted_call_is_completed_without_a_second_effect_and_restores_no_forgotten_memory(
+async def test_an_interrupted_call_is_completed_without_a_second_effect_and_restores_nothing_forgotten(
     api: httpx.AsyncClient, parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts.embedder.is_down = True
@@ -93,15 +93,11 @@ async def test_an_interrupted_call_is_completed_without_a_second_effect_and_rest
     again = await api.post("/v1/memory", json=TEA, headers=KEY)
     assert again.json()["ids"] == [found["I like tea"], found["I sail"]]
     assert [one["content"] for one in (await api.get("/v1/memory")).json()["memories"]] == ["I row"]
-
-
-async def test_repeating_an_interrupted_call_restores_no_forgotten_turn(
-    api: httpx.AsyncClient, parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await interrupted(api, parts, monkeypatch, "/v1/memory/turns", TURNS)
+    of_turns = {"idempotency-key": "k-2"}
+    await interrupted(api, parts, monkeypatch, "/v1/memory/turns", TURNS, of_turns)
     turns = [turn.id async for turn in parts.library.turns("ann")]
     assert (await api.delete(f"/v1/memory/turns/{turns[1]}")).status_code < 300
-    assert (await api.post("/v1/memory/turns", json=TURNS, headers=KEY)).json() == {"turn_id": turns[2]}
+    assert (await api.post("/v1/memory/turns", json=TURNS, headers=of_turns)).json() == {"turn_id": turns[2]}
     assert [turn.id async for turn in parts.library.turns("ann")] == [turns[0], turns[2]]
 
 
