@@ -152,10 +152,15 @@ async def test_it_is_shown_pinned_switched_and_deleted(api: httpx.AsyncClient, p
     assert_refused(await api.get(path), 404, "profile")
 
 
-async def test_a_project_has_its_own_and_nobody_sees_another_user_s(api: httpx.AsyncClient) -> None:
+async def test_a_project_has_its_own_nobody_sees_another_user_s_and_nonsense_is_refused(api: httpx.AsyncClient) -> None:
     await add_one(api, "I prefer tabs", category="preference", project_id="atlas")
     assert (await shown(api, project_id="atlas"))["lines"][0]["text"] == "[2025-06-15] I prefer tabs"
     assert_refused(await api.get("/v1/profile"), 404)
     assert_refused(await api.get("/v1/profile", params={"project_id": "atlas"}, headers=BOB), 404)
     await api.delete("/v1/profile", params={"project_id": "atlas"}, headers=BOB)
     assert (await shown(api, project_id="atlas"))["lines"]
+    unlike: list[tuple[Any, str]] = [({}, "nothing to change"), ({"pinned": [""]}, "line"), ({"pin": []}, "pin")]
+    for body, word in unlike:
+        assert_refused(await api.put("/v1/profile", json=body), 400, word)
+    assert_refused(await api.get("/v1/profile", params={"project_id": " a"}), 400)
+    assert_refused(await api.get("/v1/profile", params={"project": "a"}), 400, "project_id")

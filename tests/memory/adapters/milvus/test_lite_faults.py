@@ -169,7 +169,7 @@ async def test_nobody_waits_for_a_frozen_server_also_while_connecting(mortal: Mo
             assert await until(partial(found, one)) == {"m"}
 
 
-async def test_no_server_is_needed_at_the_start(emptied: Mortal) -> None:
+async def test_no_server_is_needed_at_the_start_and_a_collection_that_was_wiped_is_made_anew(emptied: Mortal) -> None:
     async with emptied.opened() as store:
         await fail(store.prepare)
         assert not await store.is_ready()
@@ -177,12 +177,6 @@ async def test_no_server_is_needed_at_the_start(emptied: Mortal) -> None:
         await until(store.prepare)
         await put(store, memory("m"))
         assert await until(partial(found, store)) == {"m"}
-
-
-async def test_a_collection_that_was_wiped_is_made_anew(emptied: Mortal) -> None:
-    emptied.server.start()
-    async with emptied.opened() as store:
-        await put(store, memory("m"))
         emptied.server.kill()
         shutil.rmtree(emptied.server._data_dir)
         emptied.server.start()
