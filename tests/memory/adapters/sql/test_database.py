@@ -195,25 +195,21 @@ async def assert_refused(path: Path, why: str) -> None:
             pass
 
 
-async def test_what_is_no_file_of_ours_stops_the_start_and_a_letter_is_left_alone(tmp_path: Path) -> None:
-    letter, recipes = tmp_path / "letter", tmp_path / "recipes"
+async def test_a_file_that_is_damaged_or_not_ours_stops_the_start_and_a_letter_is_left_alone(tmp_path: Path) -> None:
+    letter, recipes, damaged = (tmp_path / name for name in ("letter", "recipes", "damaged"))
     letter.write_bytes(b"this is a letter, not a database " * 100)
     with closing(sqlite3.connect(recipes)) as other:
         other.execute("CREATE TABLE recipes (name TEXT)")
+    async with SqliteDatabase(damaged) as database:
+        await a_log(database).append(LEARNT)
+    content = damaged.read_bytes()
+    damaged.write_bytes(content[:100] + b"\xff" * 3996 + content[4096:])
     await assert_refused(letter, "damaged or no SQLite database")
     assert letter.read_bytes().startswith(b"this is a letter")
     await assert_refused(recipes, "something else")
+    await assert_refused(damaged, "move it")
     for impossible in (tmp_path, letter / "turns.sqlite"):
         await assert_refused(impossible, "name another")
-
-
-async def test_a_damaged_database_stops_the_start(path: Path) -> None:
-    async with SqliteDatabase(path) as database:
-        await a_log(database).append(LEARNT)
-    content = bytearray(path.read_bytes())
-    content[100:4096] = b"\xff" * 3996
-    path.write_bytes(bytes(content))
-    await assert_refused(path, "move it")
 
 
 @pytest.mark.parametrize("version", [1, VERSION + 1])
