@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from api_parts import ANN, SECRET, add_one, api_of, assert_refused, claims, service_token, with_token
+from api_parts import ANN, SECRET, add_one, api_of, assert_refused, claims, counted, service_token, with_token
 from library_parts import Parts
 from prometheus_client import CollectorRegistry
 
@@ -230,14 +230,9 @@ async def test_calls_are_counted_by_the_name_of_the_token_and_never_with_it(part
         calls: list[tuple[str, str]] = [(IMPORTER, "ann"), (READER, "ann"), (READER, "bob"), (STRANGER, "ann")]
         for token, user in calls:
             await api.get(f"/v1/memory/stats?user_id={user}", headers=with_token(token))
-    counted = {
-        (sample.labels["token"], sample.labels["outcome"]): sample.value
-        for family in metrics.registry.collect()
-        for sample in family.samples
-        if sample.name == "memproxy_service_token_calls_total"
-    }
-    outcomes = {"importer": ["accepted"], "reader": ["accepted", "refused"], "unknown": ["refused"]}
-    assert counted == {(name, outcome): 1.0 for name, some in outcomes.items() for outcome in some}
+    expected = [("importer", "accepted"), ("reader", "accepted"), ("reader", "refused"), ("unknown", "refused")]
+    found = counted(metrics.registry, "memproxy_service_token_calls_total", "token", "outcome")
+    assert found == dict.fromkeys(expected, 1.0)
 
 
 async def test_no_answer_repeats_a_token(parts: Parts) -> None:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from api_parts import ANN, add_one, api_of, assert_refused
+from api_parts import ANN, add_one, api_of, assert_refused, counted
 from library_parts import NOW, Parts
 from prometheus_client import CollectorRegistry
 from served_library import served_library
@@ -136,16 +136,6 @@ async def test_a_turn_that_cannot_be_looked_through_for_secrets_is_refused_with_
 # HEAD, OPTIONS, the label of calls that match nothing, and probes with any Host
 
 
-def counted(registry: CollectorRegistry) -> dict[tuple[str, str], float]:
-    """Calls by route and status."""
-    return {
-        (sample.labels["route"], sample.labels["code"]): sample.value
-        for metric in registry.collect()
-        for sample in metric.samples
-        if sample.name == "memproxy_api_seconds_count" and sample.value
-    }
-
-
 async def test_head_is_get_without_a_body(api: httpx.AsyncClient) -> None:
     for path in ("/v1/memory", f"/v1/memory/{await add_one(api)}", "/v1/memory/stats", "/health", "/openapi.json"):
         get, head = await api.get(path), await api.head(path)
@@ -184,7 +174,7 @@ async def test_calls_are_counted_by_route_and_code_and_nothing_that_a_client_cho
             await api.get(path)
         await api.head(f"/v1/memory/{one}")
         await api.get("/v1/memory", headers={"host": "evil.example"})
-    assert counted(registry) == {
+    assert counted(registry, "memproxy_api_seconds_count", "route", "code") == {
         ("/v1/memory", "201"): 1,
         ("/v1/memory/{id}", "200"): 2,
         ("/v1/memory/{id}", "404"): 1,

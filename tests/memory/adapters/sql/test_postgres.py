@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from postgres_server import ROLE, PostgresServer, own_postgres_server, postgres_server
 from turn_logs import START, ManualClock, a_turn, ids_of, lease_at, tell
+from words_left import files_with
 
 from memory.adapters.sql import beating_owners
 from memory.adapters.sql import ledger as sql_ledger
@@ -331,12 +332,7 @@ async def test_what_was_deleted_is_in_no_row_and_once_rewritten_in_no_file_of_a_
         await PostgresRewriting(address, bytes_max=1 << 30).rewrite()
     report = tables_scanned(address, WholeId("42"))
     assert ("rows of turns" in report.found_in, report.items > 0) == (False, True)
-    [files] = server.table_files()
-    assert not [file for file in files.rglob("*") if holds(file, word)]
-
-
-def holds(file: Path, word: str) -> bool:
-    return file.is_file() and word.encode() in file.read_bytes()
+    assert files_with(server.table_files(), [word]) == []
 
 
 async def test_tables_that_the_role_may_not_rewrite_are_not_taken_for_rewritten(server: PostgresServer) -> None:
