@@ -188,9 +188,7 @@ async def test_the_only_project_of_a_token_is_used_where_none_is_named(parts: Pa
 
 
 @pytest.mark.parametrize("mode", ["development", "header", "jwt"])
-async def test_a_service_token_acts_for_the_user_whom_it_names_and_an_unknown_one_is_401_whoever_vouches(
-    parts: Parts, mode: str
-) -> None:
+async def test_a_service_token_acts_for_the_user_it_names_and_an_unknown_one_is_401(parts: Parts, mode: str) -> None:
     async with api_of(parts, identity_mode=mode, rules=RULES, headers=with_token(IMPORTER)) as api:
         answer = await api.post("/v1/memory?user_id=ann", json={"memories": [{"content": "I like tea"}]})
         assert answer.status_code == 201

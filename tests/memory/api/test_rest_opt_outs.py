@@ -40,7 +40,9 @@ async def test_a_user_opts_out_and_in_and_the_state_is_shown_in_stats(api: httpx
         ),
     ],
 )
-async def test_nothing_is_found_or_kept(api: httpx.AsyncClient, parts: Parts, path: str, body: dict[str, Any]) -> None:
+async def test_nothing_is_searched_or_stored_meanwhile(
+    api: httpx.AsyncClient, parts: Parts, path: str, body: dict[str, Any]
+) -> None:
     assert (await api.post(path, json=body)).is_success
     recorded = (await api.get("/v1/memory/messages")).json()
     asked, stored = len(parts.searcher.asked), (await api.get("/v1/memory/stats")).json()

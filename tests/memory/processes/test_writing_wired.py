@@ -101,9 +101,7 @@ async def deriving(parts: Parts) -> AsyncIterator[tuple[asyncio.TaskGroup, async
 
 
 @pytest.mark.parametrize("memory", [{"summaries": {"enabled": False}}, {"learn": {"reader": "off"}}])
-async def test_switched_off_none_is_recalled_or_made_and_withdrawn_ones_leave_their_notes(
-    tmp_path: Path, memory: dict[str, Any]
-) -> None:
+async def test_switched_off_none_is_recalled_or_made_and_notes_go(tmp_path: Path, memory: dict[str, Any]) -> None:
     async with opened(tmp_path, **memory) as parts:
         made, state = await summarised(parts), parts.state
         assert await given(parts) == ""

@@ -286,9 +286,7 @@ async def test_the_wrong_dimension_is_named_so_that_the_setting_can_be_mended(em
             await embedder.embed(["a"], is_urgent=False)
 
 
-async def test_past_the_bound_a_question_is_turned_away_and_a_cancelled_one_frees_its_place(
-    embeddings: ForeignEmbeddings,
-) -> None:
+async def test_past_the_bound_a_question_is_shed_and_a_cancelled_one_makes_room(embeddings: ForeignEmbeddings) -> None:
     metrics = Metrics(CollectorRegistry())
     embeddings.may_answer.clear()
     async with (

@@ -193,9 +193,7 @@ def shape(path: Path) -> dict[str, object]:
     return {"columns": columns, "others": {one for one in named if one[0] != "table"}}
 
 
-async def test_it_has_the_tables_of_a_new_one_and_members_stay_and_whom_they_invite_joins_them(
-    earlier: Path, tmp_path: Path
-) -> None:
+async def test_it_has_the_tables_of_a_new_one_and_members_stay_and_invite(earlier: Path, tmp_path: Path) -> None:
     new = tmp_path / "new.sqlite"
     for path in (earlier, new, earlier):
         async with SqliteDatabase(path):

@@ -178,9 +178,7 @@ async def test_no_lock_is_taken_behind_the_barrier(server: PostgresServer, monke
     assert written.is_set()
 
 
-async def test_a_job_that_raises_or_a_text_that_cannot_be_stored_takes_no_other_along(
-    database: PostgresDatabase,
-) -> None:
+async def test_a_job_that_raises_or_cannot_be_stored_takes_no_other_along(database: PostgresDatabase) -> None:
     """Of its transaction. The text is not quoted."""
 
     def wrong(connection: Connection) -> None:
