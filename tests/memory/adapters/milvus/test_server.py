@@ -129,7 +129,9 @@ async def test_whoever_is_not_admitted_learns_why_and_never_what_the_token_was(
         assert "root" not in str(refused.value)
 
 
-async def test_databases_are_apart_behind_tls(milvus_server: MilvusServer, collection: str, tmp_path: Path) -> None:
+async def test_databases_are_apart_and_tls_is_checked(
+    milvus_server: MilvusServer, collection: str, tmp_path: Path
+) -> None:
     client = milvus_server.client()
     client.create_database(f"team_{collection}")
     client.close()

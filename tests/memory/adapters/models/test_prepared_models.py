@@ -280,7 +280,7 @@ def test_weights_of_another_shape_or_without_a_part_are_refused_with_what_to_do(
     assert list((tmp_path / "models").iterdir()) == []
 
 
-def test_missing_weights_say_what_was_expected_and_how_to_get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_weights_say_what_was_expected_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader_weights, "shipped", lambda: tmp_path / "weights.npz")
     with pytest.raises(BadSetting, match=r"weights\.npz.*train\.py"):
         prepared_reader(tmp_path)
