@@ -82,6 +82,14 @@ def assert_refused(answer: httpx.Response, status: int, *words: str) -> None:
         assert word in error["code"] + " " + error["message"]
 
 
+def counted(registry: CollectorRegistry, name: str, *labels: str) -> dict[tuple[str, ...], float]:
+    """By these labels, whatever is not zero."""
+    samples = [sample for family in registry.collect() for sample in family.samples]
+    return {
+        tuple(one.labels[label] for label in labels): one.value for one in samples if one.name == name and one.value
+    }
+
+
 async def add_one(api: httpx.AsyncClient, content: str = "I like tea", **fields: Any) -> str:
     answer = await api.post("/v1/memory", json={"memories": [{"content": content, **fields}]})
     assert answer.status_code == 201, answer.text

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from pages import Watched, tab_to
+from pages import tab_to
 from playwright.sync_api import APIResponse, Locator, Page, Route, expect
 
 POLL_MS = 20
@@ -19,26 +19,48 @@ SECONDS_MAX = 60.0  # ends what hangs; no time is judged
 class Keys:
     """Steps of a reader, in their order."""
 
-    def __init__(self, watched: Watched) -> None:
-        self.page = watched.page
-        self.asked = watched.asked
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.asked: list[str] = []
+        page.on("request", lambda request: self.asked.append(request.url))
         self._heard = 0
 
     def go(self, name: str, *, backward: bool = False, limit: int = 60) -> None:
         """By Tab to the control of that name, the next one if there are several."""
         tab_to(self.page, name, key="Shift+Tab" if backward else "Tab", limit=limit)
 
-    def press(self, *keys: str) -> None:
+    def press(self, *keys: str, hears: str = "", then_at: Locator | str = "") -> None:
+        """`hears`: what is announced then. `then_at`: where the focus is in the end, as `is_at` takes it."""
         for key in keys:
             self.page.keyboard.press(key)
+        if hears:
+            self.hears(hears)
+        if then_at:
+            self.is_at(then_at)
 
-    def confirm(self, name: str, answer: str, *, backward: bool = False) -> None:
+    def use(
+        self,
+        name: str,
+        *pressed: str,
+        hears: str = "",
+        then_at: Locator | str = "",
+        backward: bool = False,
+        limit: int = 60,
+    ) -> None:
+        """The control of that name."""
+        self.go(name, backward=backward, limit=limit)
+        self.press(*pressed, hears=hears, then_at=then_at)
+
+    def confirm(
+        self, name: str, answer: str, *, hears: str = "", then_at: Locator | str = "", backward: bool = False
+    ) -> None:
         """Asks for what has to be confirmed: the question begins at *Cancel*."""
-        self.go(name, backward=backward)
-        self.press("Enter")
-        self.is_at_button("Cancel")
-        self.go(answer)
-        self.press("Enter")
+        self.use(name, "Enter", then_at="Cancel", backward=backward)
+        self.use(answer, "Enter", hears=hears, then_at=then_at)
+
+    def enter(self, text: str, *, hears: str = "", then_at: Locator | str = "") -> None:
+        self.page.keyboard.type(text)
+        self.press("Enter", hears=hears, then_at=then_at)
 
     def type(self, text: str) -> None:
         self.page.keyboard.type(text)
@@ -57,20 +79,18 @@ class Keys:
         said: list[str] = self.page.evaluate("said")
         return said
 
-    def is_at(self, place: Locator) -> None:
-        expect(place).to_be_focused()
-
-    def is_at_button(self, name: str) -> None:
-        self.is_at(self.page.get_by_role("button", name=name, exact=True))
+    def is_at(self, place: Locator | str) -> None:
+        """A text is the name of a button."""
+        found = self.page.get_by_role("button", name=place, exact=True) if isinstance(place, str) else place
+        expect(found).to_be_focused()
 
 
 @contextmanager
-def by_keys(opening: AbstractContextManager[Watched], *, expected: tuple[str, ...] = ()) -> Iterator[Keys]:
-    """A page that is used without a mouse. `expected`: parts of errors to ignore."""
-    with opening as opened:
-        yield Keys(opened)
-        assert opened.page.evaluate("pointed") == 0, "a mouse was used"
-        opened.assert_clean(expected=expected)
+def by_keys(opening: AbstractContextManager[Page]) -> Iterator[Keys]:
+    """A page that is used without a mouse."""
+    with opening as page:
+        yield Keys(page)
+        assert page.evaluate("pointed") == 0, "a mouse was used"
 
 
 class HeldAnswer:

@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -45,7 +44,7 @@ class Opener(Protocol):
 
     def __call__(
         self, path: str = MY_PAGE, *, mode: str = "development", **options: Any
-    ) -> AbstractContextManager[Watched]: ...
+    ) -> AbstractContextManager[Page]: ...
 
 
 @contextmanager
@@ -57,27 +56,21 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@dataclass
-class Watched:
-    """A page, with everything that it asked for and everything that went wrong in it."""
-
-    page: Page
-    origin: str
-    asked: list[str] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-
-    def assert_clean(self, *, expected: tuple[str, ...] = ()) -> None:
-        """No error, no request to another origin, nothing against the policy. `expected`: parts of errors to ignore."""
-        assert [one for one in self.errors if not any(part in one for part in expected)] == []
-        assert {one for one in self.asked if not one.startswith((self.origin, f"blob:{self.origin}"))} == set()
-        assert self.page.evaluate("policyViolations") == []
-
-
 @contextmanager
 def watched(
-    browser: Browser, url: str, *, user: str = "", has_clock: bool = False, **options: Any
-) -> Iterator[Watched]:
-    """`user`: whom the page knows already; `has_clock`: its time can be moved on; `options`: of the context."""
+    browser: Browser,
+    url: str,
+    *,
+    user: str = "",
+    has_clock: bool = False,
+    expected: tuple[str, ...] = (),
+    **options: Any,
+) -> Iterator[Page]:
+    """`user`: whom the page knows already; `has_clock`: its time can be moved on; `options`: of the context.
+
+    At the end there was no error, no request to another origin, nothing against the policy. `expected`: parts of
+    errors to ignore.
+    """
     parts = urlsplit(url)
     origin = f"{parts.scheme}://{parts.netloc}"
     context: BrowserContext = browser.new_context(**{"locale": "en-GB", "timezone_id": "UTC", **options})
@@ -89,12 +82,15 @@ def watched(
     if has_clock:
         context.clock.install()
     page = context.new_page()
-    found = Watched(page, origin)
-    page.on("request", lambda request: found.asked.append(request.url))
-    page.on("pageerror", lambda error: found.errors.append(str(error)))
-    page.on("console", lambda said: found.errors.append(said.text) if said.type == "error" else None)
+    asked, errors = list[str](), list[str]()
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
     page.goto(url)
-    yield found
+    yield page
+    assert [one for one in errors if not any(part in one for part in expected)] == []
+    assert {one for one in asked if not one.startswith((origin, f"blob:{origin}"))} == set()
+    assert page.evaluate("policyViolations") == []
     context.close()
 
 
@@ -119,6 +115,10 @@ def accessibility_faults(page: Page) -> list[str]:
 def card(page: Page, content: str) -> Locator:
     """Of the memory that says this."""
     return page.get_by_role("article", name=content)
+
+
+def details(page: Page, content: str) -> Locator:
+    return card(page, content).get_by_role("button", name="Details")
 
 
 def press(page: Page, name: str) -> None:

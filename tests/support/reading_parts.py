@@ -116,9 +116,11 @@ class FixedReader:
 JUNK = Unusable("model", "junk")
 
 
-async def examined_with(settings: Settings, exams: ExamResults, *, has_passed: bool) -> None:
+async def examined_with(
+    settings: Settings, exams: ExamResults, *, has_passed: bool, score: float = 0.9, failures: tuple[str, ...] = ()
+) -> None:
     """The result of the model that should read, as a worker stores it."""
     model, url = await examinee(settings)
     async with open_model_reader(settings, model, Metrics(CollectorRegistry()), endpoint=url) as reader:
-        version = f"{reader.prompt_version}-{exam_version()}"
-    await exams.put(ExamKey(model.llm_model_name, url, version), ExamResult(passed=has_passed, score=0.9))
+        key = ExamKey(model.llm_model_name, url, f"{reader.prompt_version}-{exam_version()}")
+    await exams.put(key, ExamResult(passed=has_passed, score=score, failures=failures))

@@ -31,32 +31,20 @@ def test_calls_that_are_slow_together_count_as_one() -> None:
         breaker.admit(11.2)
 
 
-def test_while_it_rests_one_call_in_a_while_may_try_and_the_others_fail_at_once() -> None:
+def test_while_it_rests_one_call_at_a_time_may_try_and_the_others_fail_at_once() -> None:
     breaker = Breaker("part", rest_seconds=1.0)
     breaker.failed(10.0, reason="refused", is_certain=True)
-    breaker.admit(11.0)
-    with pytest.raises(Unavailable):
-        breaker.admit(11.1)
-    breaker.succeeded()
-    breaker.admit(11.2)
-    breaker.admit(11.2)
-
-
-def test_the_one_try_keeps_the_others_off_for_as_long_as_it_may_take() -> None:
-    breaker = Breaker("part", rest_seconds=1.0)
-    breaker.failed(10.0, reason="refused", is_certain=True)
-    breaker.admit(11.0, seconds=30.0)
-    for now in (12.5, 40.9):
+    breaker.admit(11.0, seconds=30.0)  # which it may take
+    for now in (11.1, 12.5, 40.9):
         with pytest.raises(Unavailable, match="part is unavailable: refused"):
             breaker.admit(now)
-    breaker.admit(41.0)  # whoever tried went away without a word
-
-
-def test_a_try_that_failed_leaves_room_for_the_next_one_after_its_rest() -> None:
-    breaker = Breaker("part", rest_seconds=1.0)
-    breaker.failed(10.0, reason="refused", is_certain=True)
-    breaker.admit(11.0, seconds=30.0)
-    breaker.failed(12.0, reason="slow", is_certain=False, began_at=11.0)
+    breaker.admit(41.0, seconds=30.0)  # whoever tried went away without a word
+    breaker.failed(42.0, reason="slow", is_certain=False, began_at=41.0)
     with pytest.raises(Unavailable, match="slow"):
-        breaker.admit(12.9)
-    breaker.admit(13.0)
+        breaker.admit(42.9)
+    breaker.admit(43.0)
+    with pytest.raises(Unavailable):
+        breaker.admit(43.1)
+    breaker.succeeded()
+    for _ in range(2):
+        breaker.admit(43.2)

@@ -245,14 +245,12 @@ async def test_standard_input_that_ends_ends_it_and_each_message_has_one_answer(
     assert len(answers) == 5
 
 
-async def test_an_api_that_is_down_is_one_error_that_says_so() -> None:
+async def test_an_api_that_is_down_and_what_answers_in_its_place_are_one_error_that_says_so() -> None:
     asked = [b'{"jsonrpc": "2.0", "id": 1, "method": "initialize"}', b'{"jsonrpc": "2.0", "method": "notifications/x"}']
     [answer] = await bridged("http://127.0.0.1:1", *asked)
     assert (answer["id"], answer["error"]["code"]) == (1, -32_603)
     assert "127.0.0.1:1; is it running? Name another with --api" in answer["error"]["message"]
 
-
-async def test_what_answers_in_place_of_the_api_is_named() -> None:
     async def other(_: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
         to.write(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>")
         to.close()

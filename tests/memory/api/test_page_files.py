@@ -18,9 +18,11 @@ NAMED = re.compile(r'\bt\(\s*"([a-z_.]+)"')
 PLACES = re.compile(r"\{(\w+)\}")
 
 
-async def test_every_file_is_served_with_its_type_and_a_strict_policy(parts: Parts) -> None:
-    async with api_of(parts, identity_mode="jwt") as api:
+@pytest.mark.parametrize("mode", ["development", "header", "jwt"])
+async def test_every_file_has_its_type_and_a_strict_policy_and_one_the_mode(parts: Parts, mode: str) -> None:
+    async with api_of(parts, identity_mode=mode) as api:
         answers = {name: await api.get(f"{BASE}/{name}") for name in page_files()}
+        assert (await api.get(f"{BASE}/identity.json")).json() == {"mode": mode}
     for name, answer in answers.items():
         assert (answer.status_code, answer.content) == (200, (FILES / name).read_bytes())
         assert answer.headers["content-type"] == TYPES[name[name.rindex(".") :]]
@@ -67,13 +69,7 @@ async def test_the_page_is_found_without_its_last_slash_and_nothing_else_is_ther
     assert (await api.post(f"{BASE}/index.html")).status_code in (404, 405)
 
 
-async def test_the_page_learns_the_identity_mode(parts: Parts) -> None:
-    for mode in ("development", "header", "jwt"):
-        async with api_of(parts, identity_mode=mode) as api:
-            assert (await api.get(f"{BASE}/identity.json")).json() == {"mode": mode}
-
-
-def test_both_languages_say_the_same_things() -> None:
+def test_both_languages_say_the_same_things_and_have_every_text_of_the_page() -> None:
     assert set(WORDS) == {"words.en.json", "words.zh.json"}
     english, chinese = WORDS["words.en.json"], WORDS["words.zh.json"]
     assert english.keys() == chinese.keys()
@@ -83,14 +79,9 @@ def test_both_languages_say_the_same_things() -> None:
         places, translated = set(PLACES.findall(text)), set(PLACES.findall(chinese[key]))
         assert places <= translated or key.endswith(".one"), key
         assert translated <= places | {"count"}, key
-
-
-def test_every_text_of_the_page_is_among_the_words() -> None:
-    scripts = "".join(path.read_text(encoding="utf-8") for path in FILES.glob("*.js"))
-    named = set(NAMED.findall(scripts))
-    known = WORDS["words.en.json"]
+    named = set(NAMED.findall("".join(path.read_text(encoding="utf-8") for path in FILES.glob("*.js"))))
     assert len(named) > 60
-    assert {key for key in named if key not in known and f"{key}.other" not in known} == set()
+    assert {key for key in named if key not in english and f"{key}.other" not in english} == set()
 
 
 def test_no_script_parses_text_as_html_and_no_page_has_inline_code() -> None:

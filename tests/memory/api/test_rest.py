@@ -16,16 +16,9 @@ from memory.model.claim_filters import ClaimFilter
 
 
 async def test_what_is_created_is_found_shown_changed_and_deleted(api: httpx.AsyncClient) -> None:
-    body = {
-        "content": "I like green tea",
-        "memory_type": "semantic",
-        "category": "preference",
-        "project_id": "red",
-        "session_id": "s",
-        "created_at": "2025-03-04T09:00:00Z",
-        "importance": 0.9,
-        "metadata": {"a": [1, "x", None]},
-    }
+    kinds = {"memory_type": "semantic", "category": "preference", "project_id": "red", "session_id": "s"}
+    said = {"created_at": "2025-03-04T09:00:00Z", "importance": 0.9, "metadata": {"a": [1, "x", None]}}
+    body = {"content": "I like green tea", **kinds, **said}
     other = {"content": "The car is blue", "created_at": 1_741_078_800.999}
     created = await api.post("/v1/memory", json={"memories": [body, other]})
     assert created.status_code == 201
@@ -77,9 +70,7 @@ async def test_a_listing_goes_by_pages_status_type_and_time(api: httpx.AsyncClie
     assert second["next_cursor"] is None
 
 
-async def test_facts_of_a_sentence_stand_next_to_each_other_in_a_page_and_pages_stay_as_they_are(
-    api: httpx.AsyncClient, parts: Parts
-) -> None:
+async def test_facts_of_a_sentence_stand_together_and_pages_stay(api: httpx.AsyncClient, parts: Parts) -> None:
     said = "We keep bees and I dive, by the way."
     for number, clause in enumerate(("I dive", "", "We keep bees", "", "by the way")):
         content = clause or f"Fact {number}"
@@ -140,23 +131,17 @@ async def test_a_search_hands_everything_to_the_ranking(api: httpx.AsyncClient, 
         assert_refused(await api.post("/v1/memory/search", json={"query": "what?", field: "x" * 1_001}), 400, field)
 
 
-async def test_turns_are_read_as_chats_are(api: httpx.AsyncClient, parts: Parts) -> None:
+async def test_turns_are_read_as_chats_are_and_learnt_and_flush_waits(api: httpx.AsyncClient, parts: Parts) -> None:
     parts.library.envelopes = Envelopes.parsed(["ask", "-hint"])
     said = (("ann", "<hint>\nI am Al\n</hint>\n<ask>\nI am Ann\n</ask>"), ("Bob", "I am Bob"))
     messages = [{"role": "user", "name": name, "content": text} for name, text in said]
-    body = {"session_id": "s", "messages": messages}
-    assert (await api.post("/v1/memory/turns", json=body)).status_code == 202
-    (turn,) = [turn async for turn in parts.library.turns("ann")]
-    assert [one.content for one in turn.messages] == ["I am Ann"]
-
-
-async def test_turns_are_accepted_and_learnt_and_flush_waits_for_them(api: httpx.AsyncClient, parts: Parts) -> None:
-    messages = [{"role": "user", "content": "my cat is Tom"}, {"role": "assistant", "content": "nice"}]
+    messages.append({"role": "assistant", "content": "nice"})
     body = {"session_id": "s", "at": "2025-03-04T09:00:00Z", "messages": messages, "project_id": "red", "trace_id": "t"}
     accepted = await api.post("/v1/memory/turns", json=body)
     assert accepted.status_code == 202
     (turn,) = [turn async for turn in parts.library.turns("ann")]
     assert (turn.id, turn.at, turn.scope.project_id) == (accepted.json()["turn_id"], 1_741_078_800.0, "red")
+    assert [one.content for one in turn.messages] == ["I am Ann"]
     parts.now += 1
     assert (await api.post("/v1/memory/flush")).json() == {"pending": 1, "failed": 0}
     assert (await api.get("/v1/memory/stats")).json()["turns"] == {"pending": 1, "failed": 0}

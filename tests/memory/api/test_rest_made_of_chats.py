@@ -46,7 +46,7 @@ async def receipt_for(parts: Parts) -> str:
     return tea
 
 
-async def test_a_receipt_tells_signals_query_candidates_notes_and_timings(api: httpx.AsyncClient, parts: Parts) -> None:
+async def test_a_receipt_tells_its_own_user_how_the_note_came_about(api: httpx.AsyncClient, parts: Parts) -> None:
     tea = await receipt_for(parts)
     shown = (await api.get("/v1/memory/receipts/r1")).json()
     found, gone = shown.pop("candidates")
@@ -57,25 +57,12 @@ async def test_a_receipt_tells_signals_query_candidates_notes_and_timings(api: h
     assert (note["before_message"], note["is_new"], note["tokens"]) == (2, True, 61)
     assert note["memories"] == [{"id": tea, "content": "I like tea"}]
     assert shown.pop("signals") == SIGNALS
-    assert shown == {
-        "id": "r1",
-        "created_at": "2025-06-15T15:06:40Z",
-        "status": "used",
-        "reason": "found",
-        "query": "what do I like?",
-        "candidates_left_out": 7,
-        "injected": [tea],
-        "tokens": 61,
-        "timings_ms": {"embed": 4.5},
-        "outcome": {},
-    }
-
-
-async def test_somebody_else_s_receipt_looks_like_one_that_never_was(api: httpx.AsyncClient, parts: Parts) -> None:
-    await receipt_for(parts)
+    chat = {"id": "r1", "created_at": "2025-06-15T15:06:40Z", "query": "what do I like?", "outcome": {}}
+    result = {"status": "used", "reason": "found", "candidates_left_out": 7, "injected": [tea], "tokens": 61}
+    assert shown == chat | result | {"timings_ms": {"embed": 4.5}}
     theirs = await api.get("/v1/memory/receipts/r1", headers=BOB)
     assert_refused(theirs, 404, "not_found")
-    assert theirs.json() == (await api.get("/v1/memory/receipts/never")).json()
+    assert theirs.json() == (await api.get("/v1/memory/receipts/never")).json(), "like one that never was"
 
 
 async def test_the_chat_of_a_receipt_is_shown_to_its_own_user(api: httpx.AsyncClient, parts: Parts) -> None:
@@ -102,11 +89,14 @@ async def taught(parts: Parts, turn_id: str, text: str, *, session: str = "s1", 
     await learn_all(parts)
 
 
-async def test_a_session_is_ended_and_shown_with_its_summary(parts: Parts, api: httpx.AsyncClient) -> None:
+async def test_a_session_is_ended_by_its_user_and_shown_with_its_summary(parts: Parts, api: httpx.AsyncClient) -> None:
     await taught(parts, "t1", "I want to buy a boat", session=ODD)
     path = f"/v1/sessions/{quote(ODD, safe='')}"
     before = (await api.get(path)).json()
     assert (before["status"], before["summary"]) == ("open", None)
+    assert_refused(await api.post(f"{path}/end", headers=BOB), 404, "not_found")
+    assert_refused(await api.post("/v1/memory/sessions/s9/end"), 404, "not_found")
+    assert not await parts.summaries.is_ended("ann", ODD)
     ended = await api.post(f"{path}/end")
     assert (ended.status_code, ended.json()) == (202, {"ended": True})
     assert (await api.get(path)).json()["status"] == "ended"
@@ -117,13 +107,6 @@ async def test_a_session_is_ended_and_shown_with_its_summary(parts: Parts, api: 
     shown = (await api.get(path)).json()["summary"]
     assert shown["id"] == made.id
     assert (shown["title"], shown["turn_ids"], shown["version"]) == ("A boat \ufffd", ["t1"], 1)
-
-
-async def test_a_session_of_somebody_else_cannot_be_ended(parts: Parts, api: httpx.AsyncClient) -> None:
-    await taught(parts, "t1", "I want to buy a boat")
-    assert_refused(await api.post("/v1/sessions/s1/end", headers=BOB), 404, "not_found")
-    assert_refused(await api.post("/v1/memory/sessions/s9/end"), 404, "not_found")
-    assert not await parts.summaries.is_ended("ann", "s1")
 
 
 async def test_a_note_with_a_summary_is_explained(parts: Parts, api: httpx.AsyncClient) -> None:
@@ -169,16 +152,13 @@ async def test_it_is_shown_pinned_switched_and_deleted(api: httpx.AsyncClient, p
     assert_refused(await api.get(path), 404, "profile")
 
 
-async def test_a_project_has_its_own_and_nobody_sees_another_user_s(api: httpx.AsyncClient) -> None:
+async def test_a_project_has_its_own_nobody_sees_another_user_s_and_nonsense_is_refused(api: httpx.AsyncClient) -> None:
     await add_one(api, "I prefer tabs", category="preference", project_id="atlas")
     assert (await shown(api, project_id="atlas"))["lines"][0]["text"] == "[2025-06-15] I prefer tabs"
     assert_refused(await api.get("/v1/profile"), 404)
     assert_refused(await api.get("/v1/profile", params={"project_id": "atlas"}, headers=BOB), 404)
     await api.delete("/v1/profile", params={"project_id": "atlas"}, headers=BOB)
     assert (await shown(api, project_id="atlas"))["lines"]
-
-
-async def test_what_makes_no_sense_is_refused(api: httpx.AsyncClient) -> None:
     unlike: list[tuple[Any, str]] = [({}, "nothing to change"), ({"pinned": [""]}, "line"), ({"pin": []}, "pin")]
     for body, word in unlike:
         assert_refused(await api.put("/v1/profile", json=body), 400, word)

@@ -71,17 +71,9 @@ async def test_operators_see_ids_states_and_times_and_no_text_of_a_user(parts: P
     requests, queue, letters, health, reports, erasures = (answer.json() for answer in answers.values())
     assert reports == {"reports": [], "next_cursor": None}
     assert erasures == {"erasures": []}
-    one = {
-        "receipt_id": "r1",
-        "user_id": "ann",
-        "created_at": "2025-06-15T15:06:40Z",
-        "status": "used",
-        "reason": "found",
-        "memories": 1,
-        "tokens": 9,
-        "verdicts": {"injected": 1, "irrelevant": 2},
-        "timings_ms": {"embed": 3.5},
-    }
+    one = {"receipt_id": "r1", "user_id": "ann", "created_at": "2025-06-15T15:06:40Z", "status": "used"}
+    one |= {"reason": "found", "memories": 1, "tokens": 9, "timings_ms": {"embed": 3.5}}
+    one |= {"verdicts": {"injected": 1, "irrelevant": 2}}
     assert requests == {"requests": [one], "next_cursor": None}
     assert (queue["dead"], queue["due"], queue["shed"]) == (2, 0, 0)
     shown = [(one["user_id"], one["turns"], one["reason"]) for one in letters["dead_letters"]]
@@ -156,35 +148,23 @@ async def test_health_names_the_part_that_does_not_work(parts: Parts, monkeypatc
     assert [(one["part"], one["reason"]) for one in found] == [*reasons.items()]
 
 
-async def test_users_list_their_own_receipts_and_those_of_a_memory(api: httpx.AsyncClient, parts: Parts) -> None:
+async def test_users_list_their_own_receipts_by_memory_or_what_was_asked(api: httpx.AsyncClient, parts: Parts) -> None:
     await filled(parts)
-    expected = {
-        "id": "r1",
-        "created_at": "2025-06-15T15:06:40Z",
-        "status": "used",
-        "reason": "found",
-        "query": f"where is {MARKER}?",
-        "injected": ["m1"],
-        "tokens": 9,
-        "outcome": {},
-    }
-    path = "/v1/memory/receipts"
+    times = {"id": "r1", "created_at": "2025-06-15T15:06:40Z", "status": "used", "reason": "found", "tokens": 9}
+    expected = times | {"query": f"where is {MARKER}?", "injected": ["m1"], "outcome": {}}
+    path, outcome = "/v1/memory/receipts", {"kept": 1, "refused": {"secret": 1}}
     for asked in (path, f"{path}?memory_id=m1"):
         assert (await api.get(asked)).json() == {"receipts": [expected], "next_cursor": None}
-    assert (await api.get(f"{path}?memory_id=m2")).json()["receipts"] == []
-    assert (await api.get(path, headers=BOB)).json()["receipts"] == []
-    assert_refused(await api.get(f"{path}?cursor=x"), 400, "next_cursor")
-
-
-async def test_users_list_what_became_of_what_they_asked(api: httpx.AsyncClient, parts: Parts) -> None:
-    await filled(parts)
-    path, outcome = "/v1/memory/receipts?asked=true", {"kept": 1, "refused": {"secret": 1}}
-    assert (await api.get(path)).json() == {"receipts": [], "next_cursor": None}
+    assert (await api.get(f"{path}?asked=true")).json() == {"receipts": [], "next_cursor": None}
     await parts.receipts.amend("ann", "r1", outcome)
-    assert [(one["id"], one["outcome"]) for one in (await api.get(path)).json()["receipts"]] == [("r1", outcome)]
-    assert (await api.get(f"{path}&memory_id=m2")).json()["receipts"] == []
-    assert (await api.get(path, headers=BOB)).json()["receipts"] == []
-    assert_refused(await api.get("/v1/memory/receipts?asked=maybe"), 400, "asked")
+    found = (await api.get(f"{path}?asked=true")).json()["receipts"]
+    assert [(one["id"], one["outcome"]) for one in found] == [("r1", outcome)]
+    for query in ("", "?asked=true"):
+        assert (await api.get(path + query, headers=BOB)).json()["receipts"] == []
+    for query in ("?memory_id=m2", "?asked=true&memory_id=m2"):
+        assert (await api.get(path + query)).json()["receipts"] == []
+    assert_refused(await api.get(f"{path}?cursor=x"), 400, "next_cursor")
+    assert_refused(await api.get(f"{path}?asked=maybe"), 400, "asked")
 
 
 async def test_callers_learn_the_id_by_which_they_call_themselves(parts: Parts, api: httpx.AsyncClient) -> None:

@@ -12,13 +12,11 @@ from library_parts import Parts
 
 PATH = "/v1/memory/opt-out"
 LINES = {"content-type": "application/x-ndjson"}
-SINCE = "2025-06-15T15:06:40Z"
-MESSAGES = {"messages": [{"source_type": "user", "target_type": "agent", "target": "a", "content": "I like tea"}]}
-TURN = {"session_id": "s", "at": 1.0, "messages": [{"role": "user", "content": "I like tea"}]}
 
 
 async def test_a_user_opts_out_and_in_and_the_state_is_shown_in_stats(api: httpx.AsyncClient, parts: Parts) -> None:
-    is_in, was_out = {"opted_out": False, "opted_out_since": None}, {"opted_out": True, "opted_out_since": SINCE}
+    is_in = {"opted_out": False, "opted_out_since": None}
+    was_out = {"opted_out": True, "opted_out_since": "2025-06-15T15:06:40Z"}
     assert (await api.get(PATH)).json() == is_in
     for later in (0, 60):  # repeated: the time stays
         parts.now += later
@@ -35,8 +33,11 @@ async def test_a_user_opts_out_and_in_and_the_state_is_shown_in_stats(api: httpx
     [
         ("/v1/memory", {"memories": [{"content": "I like tea"}]}),
         ("/v1/memory/search", {"query": "What do I like?"}),
-        ("/v1/memory/turns", TURN),
-        ("/v1/memory/conversations/c/messages", MESSAGES),
+        ("/v1/memory/turns", {"session_id": "s", "at": 1.0, "messages": [{"role": "user", "content": "I like tea"}]}),
+        (
+            "/v1/memory/conversations/c/messages",
+            {"messages": [{"source_type": "user", "target_type": "agent", "target": "a", "content": "I like tea"}]},
+        ),
     ],
 )
 async def test_nothing_is_searched_or_stored_meanwhile(

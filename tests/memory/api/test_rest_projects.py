@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 from project_world import ProjectWorld, project_world
 
-from memory.model import MemoryStatus
-from memory.model.identity import is_project_owner
 from memory.ports import MemoryFilter
 
 MEMBERS = {"vic": "viewer", "ed": "editor", "ada": "admin"}
@@ -92,6 +90,8 @@ async def test_everybody_reads_what_they_may_and_nothing_else_by_any_way(world: 
         assert found["own"] == own, user
         assert found["search"] == shared | own, user
         assert found["export"] == {text for (author, _), text in texts.items() if author == user}, user
+        for path in ("", "/projects", "/projects/apollo/memories", "/export", "/stats", "/receipts"):
+            assert " project/" not in (await world.call(user, "GET", path)).text, "how it is stored"
         forbidden = set(texts.values()) - shared - own
         assert found["chat"], user
         assert not [line for line in found["chat"] if any(text in line for text in forbidden)], user
@@ -317,15 +317,3 @@ async def test_of_a_demotion_and_a_write_at_the_same_time_one_comes_first(world:
     assert answers[0].status_code == 200
     assert {answer.status_code for answer in answers[1:]} <= {201, 404}
     assert (await world.call("ed", "POST", "", body)).status_code == 404
-
-
-async def test_no_answer_tells_how_a_project_is_stored(world: ProjectWorld) -> None:
-    await made(world)
-    await authored_by_all(world)
-    owners = {one.memory.user_id for one in world.store._records.values() if is_project_owner(one.memory.user_id)}
-    assert len(owners) == 1
-    for user in EVERYBODY:
-        for path in ("", "/projects", "/projects/apollo/memories", "/export", "/stats", "/receipts"):
-            assert " project/" not in (await world.call(user, "GET", path)).text
-    assert world.store._records
-    assert all(one.memory.status is MemoryStatus.ACTIVE for one in world.store._records.values())

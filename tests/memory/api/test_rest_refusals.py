@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from api_parts import ANN, add_one, api_of, assert_refused
+from api_parts import ANN, add_one, api_of, assert_refused, counted
 from library_parts import NOW, Parts
 from prometheus_client import CollectorRegistry
 from served_library import served_library
@@ -23,11 +23,8 @@ from memory.runtime.metrics import Metrics
 from memory.secrets import redaction
 from memory.secrets.secret_classes import Span
 
-JSON = {"content-type": "application/json"}
 HOSTS = ["10.0.0.5:8081", "health.internal", "", "a b", "a/b", "?", "[::1", "]:1", "http://[", "a@b", "a:99999", "\xe9"]
 HELLO = {"role": "user", "content": "hello"}
-
-
 NOT_ITS_SHAPE: list[tuple[str, Any, list[str]]] = [
     ("", {"memory": []}, ["unknown field memory", "did you mean memories?"]),
     ("", {"memories": [{"contnet": "x"}]}, ["did you mean content?"]),
@@ -70,18 +67,14 @@ async def test_a_body_that_is_not_its_shape_is_told_where(api: httpx.AsyncClient
         assert_refused(await api.patch(f"/v1/memory/{fitting}", json=edit), 400, "control character")
 
 
-async def test_a_parameter_that_cannot_be_is_refused(api: httpx.AsyncClient) -> None:
+async def test_a_parameter_that_cannot_be_and_a_body_that_is_not_json_are_refused(api: httpx.AsyncClient) -> None:
     for query in "limit=0 limit=101 limit=x limit=٣ status=gone memory_type=x as_of=nan cursor=!".split():
         assert_refused(await api.get(f"/v1/memory?{query}"), 400)
     assert_refused(await api.get("/v1/memory", params={"name": "x" * 1_001}), 400, "name")
     assert_refused(await api.get("/v1/memory?memory_typ=semantic"), 400, "did you mean memory_type?")
-
-
-async def test_a_body_that_is_not_json_is_refused(api: httpx.AsyncClient) -> None:
     no_json = (b"", b"{", b"\xff", b'{"query": "\xff"}', b'{"query": "\\ud800"}', b'{"query": NaN}', b"[" * 100_000)
-    for body in no_json:
-        for path in ("/v1/memory/search", "/v1/memory/turns", "/v1/conversations/s1/messages"):
-            assert_refused(await api.post(path, content=body, headers=JSON), 400)
+    for body, path in product(no_json, ("/v1/memory/search", "/v1/memory/turns", "/v1/conversations/s1/messages")):
+        assert_refused(await api.post(path, content=body, headers={"content-type": "application/json"}), 400)
 
 
 async def test_a_body_over_the_limit_is_refused_with_and_without_a_declared_length(api: httpx.AsyncClient) -> None:
@@ -143,16 +136,6 @@ async def test_a_turn_that_cannot_be_looked_through_for_secrets_is_refused_with_
 # HEAD, OPTIONS, the label of calls that match nothing, and probes with any Host
 
 
-def counted(registry: CollectorRegistry) -> dict[tuple[str, str], float]:
-    """Calls by route and status."""
-    return {
-        (sample.labels["route"], sample.labels["code"]): sample.value
-        for metric in registry.collect()
-        for sample in metric.samples
-        if sample.name == "memproxy_api_seconds_count" and sample.value
-    }
-
-
 async def test_head_is_get_without_a_body(api: httpx.AsyncClient) -> None:
     for path in ("/v1/memory", f"/v1/memory/{await add_one(api)}", "/v1/memory/stats", "/health", "/openapi.json"):
         get, head = await api.get(path), await api.head(path)
@@ -191,7 +174,7 @@ async def test_calls_are_counted_by_route_and_code_and_nothing_that_a_client_cho
             await api.get(path)
         await api.head(f"/v1/memory/{one}")
         await api.get("/v1/memory", headers={"host": "evil.example"})
-    assert counted(registry) == {
+    assert counted(registry, "memproxy_api_seconds_count", "route", "code") == {
         ("/v1/memory", "201"): 1,
         ("/v1/memory/{id}", "200"): 2,
         ("/v1/memory/{id}", "404"): 1,

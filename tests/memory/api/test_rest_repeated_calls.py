@@ -27,23 +27,17 @@ async def count(api: httpx.AsyncClient) -> int:
     return len((await api.get("/v1/memory")).json()["memories"])
 
 
-async def test_the_same_key_and_body_write_once_and_get_the_same_answer(api: httpx.AsyncClient, parts: Parts) -> None:
-    first = await api.post("/v1/memory", json=TEA, headers=KEY)
-    assert first.status_code == 201
-    parts.now += 60
-    again = await api.post("/v1/memory", json=TEA, headers=KEY)
-    assert (again.status_code, again.json()) == (201, first.json())
-    assert await count(api) == 2
-    assert (await api.post("/v1/memory", json=TEA)).json() != first.json()
-    assert await count(api) == 4
-
-
-async def test_calls_at_the_same_time_write_once(api: httpx.AsyncClient, parts: Parts) -> None:
+async def test_the_same_key_and_body_write_once_also_at_the_same_time(api: httpx.AsyncClient, parts: Parts) -> None:
     for path, body, key in (("/v1/memory", TEA, KEY), ("/v1/memory/turns", TURNS, {"idempotency-key": "k-2"})):
         answers = await asyncio.gather(*(api.post(path, json=body, headers=key) for _ in range(5)))
-        assert len({answer.text for answer in answers}) == 1
+        parts.now += 60
+        answers.append(await api.post(path, json=body, headers=key))
+        assert len({(answer.status_code, answer.text) for answer in answers}) == 1
+        assert answers[0].is_success
     assert await count(api) == 2
     assert len([turn async for turn in parts.library.turns("ann")]) == 3
+    assert (await api.post("/v1/memory", json=TEA)).is_success
+    assert await count(api) == 4
 
 
 async def test_a_key_of_another_request_or_that_cannot_be_is_refused_and_writes_nothing(api: httpx.AsyncClient) -> None:
@@ -72,7 +66,7 @@ async def test_repeating_restores_nothing_forgotten_and_erasing_ends_keys(api: h
 
 
 async def interrupted(
-    api: httpx.AsyncClient, parts: Parts, monkeypatch: pytest.MonkeyPatch, path: str, body: Any
+    api: httpx.AsyncClient, parts: Parts, monkeypatch: pytest.MonkeyPatch, path: str, body: Any, key: Any = None
 ) -> None:
     """A call that has written everything, of which the process dies before it has noted the answer."""
 
@@ -81,10 +75,10 @@ async def interrupted(
 
     with monkeypatch.context() as patched:
         patched.setattr(parts.library._repeatable._keys, "answered", lost)
-        assert (await api.post(path, json=body, headers=KEY)).status_code == 500
+        assert (await api.post(path, json=body, headers=key or KEY)).status_code == 500
 
 
-async def test_an_interrupted_call_is_completed_without_a_second_effect_and_restores_no_forgotten_memory(
+async def test_an_interrupted_call_is_completed_without_a_second_effect_and_restores_nothing_forgotten(
     api: httpx.AsyncClient, parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts.embedder.is_down = True
@@ -99,15 +93,11 @@ async def test_an_interrupted_call_is_completed_without_a_second_effect_and_rest
     again = await api.post("/v1/memory", json=TEA, headers=KEY)
     assert again.json()["ids"] == [found["I like tea"], found["I sail"]]
     assert [one["content"] for one in (await api.get("/v1/memory")).json()["memories"]] == ["I row"]
-
-
-async def test_repeating_an_interrupted_call_restores_no_forgotten_turn(
-    api: httpx.AsyncClient, parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await interrupted(api, parts, monkeypatch, "/v1/memory/turns", TURNS)
+    of_turns = {"idempotency-key": "k-2"}
+    await interrupted(api, parts, monkeypatch, "/v1/memory/turns", TURNS, of_turns)
     turns = [turn.id async for turn in parts.library.turns("ann")]
     assert (await api.delete(f"/v1/memory/turns/{turns[1]}")).status_code < 300
-    assert (await api.post("/v1/memory/turns", json=TURNS, headers=KEY)).json() == {"turn_id": turns[2]}
+    assert (await api.post("/v1/memory/turns", json=TURNS, headers=of_turns)).json() == {"turn_id": turns[2]}
     assert [turn.id async for turn in parts.library.turns("ann")] == [turns[0], turns[2]]
 
 

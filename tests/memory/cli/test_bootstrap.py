@@ -54,8 +54,13 @@ def contents(url: str, user: str) -> list[str]:
     return [one["content"] for one in memories_of(url, user)]
 
 
-def test_each_row_becomes_a_memory_of_its_user_and_no_row_twice(file: Path, url: str) -> None:
+def test_a_dry_run_stores_nothing_and_then_each_row_becomes_a_memory_of_its_user_once(file: Path, url: str) -> None:
     words = ("--memory-type", "episodic", "--metadata-column", "notes")
+    shown = started(file, url, "--dry-run")
+    assert (shown["valid"], shown["users"], shown["first"][0]["content"]) == (3, 2, "Ann works at Acme")
+    lines = run("bootstrap", file, "--user", "ann", "--content-template", "{notes}", "--dry-run").stdout.splitlines()
+    assert lines[-1] == "valid: 3, incomplete: 0, users: 1"
+    assert contents(url, "ann@x.example") == []
     assert started(file, url, *words) == {"imported": 3, "skipped": 0, "opted_out": 0, "incomplete": 0, "users": 2}
     first = memories_of(url, "ann@x.example")[1]
     assert (first["content"], first["memory_type"]) == ("Ann works at Acme", "episodic")
@@ -63,14 +68,6 @@ def test_each_row_becomes_a_memory_of_its_user_and_no_row_twice(file: Path, url:
     file.write_text(CUSTOMERS + "bob@x.example,Bob,Coil,2024-05-01,\n")
     assert started(file, url, *words) == {"imported": 1, "skipped": 3, "opted_out": 0, "incomplete": 0, "users": 2}
     assert contents(url, "bob@x.example") == ["Bob works at Coil", "Bob works at Bolt"]
-
-
-def test_a_dry_run_checks_all_and_stores_nothing(file: Path, url: str) -> None:
-    shown = started(file, url, "--dry-run")
-    assert (shown["valid"], shown["users"], shown["first"][0]["content"]) == (3, 2, "Ann works at Acme")
-    assert contents(url, "ann@x.example") == []
-    lines = run("bootstrap", file, "--user", "ann", "--content-template", "{notes}", "--dry-run").stdout.splitlines()
-    assert lines[-1] == "valid: 3, incomplete: 0, users: 1"
 
 
 def test_one_wrong_row_and_nothing_is_stored(file: Path, url: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from chat_server import running_chat_server
-from prometheus_client import CollectorRegistry
+from reading_parts import examined_with
 from served_app import served
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -21,13 +21,10 @@ from typer.testing import CliRunner
 from written_settings import written_settings
 
 from memory.cli.main import commands
-from memory.learn.reading.exam import StoredExam, exam_version
-from memory.ports.reading import ExamKey, ExamResult
-from memory.processes import doctor_checks, reader_parts
+from memory.processes import doctor_checks
 from memory.processes.composition import SYSTEM_CLOCK
 from memory.processes.findings import Finding, Level
 from memory.processes.identity_findings import identity_finding
-from memory.runtime.metrics import Metrics
 from memory.settings import Settings
 
 
@@ -61,18 +58,12 @@ async def test_models_that_are_not_ready_or_damaged_are_told_and_not_made(tmp_pa
     assert not (tmp_path / "models").exists()
 
 
-async def test_an_embedding_of_another_size_fails(tmp_path: Path) -> None:
-    memory = {"embedding": {"dimension": 512}, "milvus": {"dimension": 512}}
-    found = await looked(settings_of(tmp_path, memory=memory))
-    assert found["embedding model"].level is Level.FAIL
-    assert "512" in found["embedding model"].says
-
-
-async def test_a_turn_log_that_is_no_database_fails_and_stops_no_other_check(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path)
+async def test_another_size_or_a_log_that_is_no_database_fails_and_stops_no_other_check(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, memory={"embedding": {"dimension": 512}, "milvus": {"dimension": 512}})
     settings.turn_log_path.write_bytes(b"something else" * 400)
     found = await looked(settings)
-    assert found["turn log"].level is Level.FAIL
+    assert (found["embedding model"].level, found["turn log"].level) == (Level.FAIL, Level.FAIL)
+    assert "512" in found["embedding model"].says
     assert "queue" not in found
     assert found["reader"].level is Level.OK
 
@@ -95,26 +86,18 @@ async def test_dead_letters_and_an_upstream_that_is_away_are_warnings_and_no_mil
     ("result", "level", "words"),
     [
         (None, Level.WARN, ["trained reader reads", "scripted", "not sat"]),
-        (ExamResult(passed=True, score=0.93), Level.OK, ["scripted reads", "0.93"]),
-        (ExamResult(passed=False, score=0.41, failures=("a diet",)), Level.WARN, ["trained", "0.41", "a diet"]),
+        ({"has_passed": True, "score": 0.93}, Level.OK, ["scripted reads", "0.93"]),
+        ({"has_passed": False, "score": 0.41, "failures": ("a diet",)}, Level.WARN, ["trained", "0.41", "a diet"]),
     ],
 )
-async def test_it_says_who_reads_and_what_the_exam_showed(
-    tmp_path: Path, result: ExamResult | None, level: Level, words: list[str]
-) -> None:
+async def test_it_says_who_reads(tmp_path: Path, result: dict[str, Any] | None, level: Level, words: list[str]) -> None:
     async with running_chat_server() as server:
         settings = settings_of(tmp_path, upstream=server.url)
-        if result is not None:
-            model, endpoint = await reader_parts.examinee(settings)
-            unwatched = Metrics(CollectorRegistry())
-            async with reader_parts.open_model_reader(settings, model, unwatched, endpoint=endpoint) as reader:
-                version = f"{reader.prompt_version}-{exam_version()}"
-                deployment = sqlite_deployment(Path(settings.data_dir))
-                deployment.clock.now = SYSTEM_CLOCK()
-                async with deployment.start() as process:
-                    await process.exams.put(ExamKey(model.llm_model_name, endpoint, version), result)
-                    exam = StoredExam(process.exams, model=model.llm_model_name, server=endpoint)
-                    assert await exam.known(reader.prompt_version) == result
+        deployment = sqlite_deployment(Path(settings.data_dir))
+        deployment.clock.now = SYSTEM_CLOCK()
+        async with deployment.start() as process:
+            if result is not None:
+                await examined_with(settings, process.exams, **result)
         found = await looked(settings)
         assert server.asked == []  # it asks the model nothing
     assert found["upstream"].level is Level.OK

@@ -177,17 +177,13 @@ def test_a_file_of_another_format_is_refused_by_line_and_field(
         run("eval", command, file)
 
 
-def test_what_is_no_data_at_all_is_refused(tmp_path: Path) -> None:
-    none = tmp_path / "none.jsonl"
+def test_no_data_a_picture_of_facts_and_a_folder_that_is_not_there_are_refused_before_the_work(tmp_path: Path) -> None:
+    none, facts = tmp_path / "none.jsonl", some_lines("abstention.jsonl", 1, tmp_path)
     unlike = {b"\n": "no record", b"\x1f\x8bnot gzip": "cannot be read", b"\xff\xfe{}": "line 1", b"[1]": "LoCoMo"}
     for content, words in unlike.items():
         none.write_bytes(content)
         with pytest.raises(BadInput, match=words):
             run("eval", "recall", none)
-
-
-def test_a_picture_of_facts_and_a_folder_that_is_not_there_are_refused_before_the_work(tmp_path: Path) -> None:
-    facts = some_lines("abstention.jsonl", 1, tmp_path)
     with pytest.raises(BadInput, match="LoCoMo"):
         run("eval", "recall", facts, "--picture", tmp_path / "facts.svg")
     lost = run("eval", "recall", facts, "--json", tmp_path / "nowhere" / "out.json", code=2)

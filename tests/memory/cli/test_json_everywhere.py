@@ -30,11 +30,7 @@ from memory.service.requests import NewMemory
 SIGNALS = Path(__file__).parents[2] / "data" / "signals.jsonl"
 WITHOUT_JSON = {  # each with its reason; a command that has it must leave this list
     "up": "runs until it is stopped; its standard output is the line `ready`",
-    "filter": "a part: runs until it is stopped, and prints nothing",
-    "worker": "a part, likewise",
-    "api": "a part, likewise",
-    "milvus-lite": "a part, likewise",
-    "model": "a part, likewise",
+    **dict.fromkeys(("filter", "worker", "api", "milvus-lite", "model"), "a part: runs until stopped, prints nothing"),
     "envoy": "becomes Envoy, which has options of its own",
     "mcp": "its standard output is the protocol, which is JSON",
 }

@@ -21,7 +21,6 @@ from memory.model.memories import MemoryVisibility
 from memory.service.conversations import NewMessage
 from memory.service.requests import NewMemory
 
-AGENTS = Party(PartyType.AGENT, "planner"), Party(PartyType.AGENT, "critic")
 ODD = "s/2 ü"
 
 
@@ -29,7 +28,7 @@ async def fill(parts: Parts) -> None:
     """Two sessions, a shared project, and a memory in each of two private projects and in none."""
     said = [Message("user", "My cat is [bold]Tom[/bold] \x1b[31m"), Message("assistant", "Nice")]
     await parts.library.append_turn(Scope("ann", session_id="s1"), said, at=NOW - 100)
-    plan = NewMessage(*AGENTS, "the plan", at=NOW)
+    plan = NewMessage(Party(PartyType.AGENT, "planner"), Party(PartyType.AGENT, "critic"), "the plan", at=NOW)
     await parts.library.conversations.add(Scope("ann", session_id=ODD), [plan])
     await parts.library.projects.membership.create("ann", "apollo")
     shared = [NewMemory(f"We deploy on day {day}", visibility=MemoryVisibility.MEMBERS) for day in range(3)]
@@ -60,20 +59,15 @@ def sessions(url: str, *words: str) -> list[str]:
     return [one["id"] for one in told(url, "sessions", "list", *words)["sessions"]]
 
 
-def test_sessions_are_listed_latest_first(url: str) -> None:
+def test_sessions_are_listed_latest_first_and_shown_with_what_is_needed_to_go_on(url: str) -> None:
     assert sessions(url) == [ODD, "s1"]
     assert sessions(url, "--limit", "1") == [ODD]
     head, first, second = ask(url, "sessions", "list").stdout.splitlines()
     assert head.split()[:2] == ["session", "status"]
     assert ("critic, planner" in first, "My cat is [bold]Tom[/bold]" in second) == (True, True)
-
-
-def test_a_session_is_shown_with_what_is_needed_to_go_on(url: str) -> None:
     session = told(url, "sessions", "show", "s1")
-    assert [(m["source_type"], m["content"]) for m in session["messages"]] == [
-        ("user", "My cat is [bold]Tom[/bold] \x1b[31m"),
-        ("model", "Nice"),
-    ]
+    said = [("user", "My cat is [bold]Tom[/bold] \x1b[31m"), ("model", "Nice")]
+    assert [(m["source_type"], m["content"]) for m in session["messages"]] == said
     assert (session["turns"], session["notes"], "next_cursor" in session) == (1, [], False)
     shown = ask(url, "sessions", "show", ODD).stdout
     assert ("agent planner" in shown, "the plan" in shown) == (True, True)
@@ -82,16 +76,13 @@ def test_a_session_is_shown_with_what_is_needed_to_go_on(url: str) -> None:
         ask(url, "sessions", "show", "s3")
 
 
-def test_sessions_are_exported_as_json_lines(url: str, tmp_path: Path) -> None:
+def test_sessions_are_exported_as_json_lines_and_deleted_once_that_is_confirmed(url: str, tmp_path: Path) -> None:
     lines = [json.loads(line) for line in ask(url, "sessions", "export").stdout.splitlines()]
     assert [line["content"] for line in lines] == ["My cat is [bold]Tom[/bold] \x1b[31m", "Nice", "the plan"]
     file = tmp_path / "one.jsonl"
     ask(url, "sessions", "export", ODD, "--out", file)
     assert [json.loads(line)["source"] for line in file.read_text().splitlines()] == ["planner"]
     assert ask(url, "sessions", "export", "--agent", "nobody").stdout == ""
-
-
-def test_a_session_is_deleted_once_that_is_confirmed(url: str) -> None:
     ask(url, "sessions", "delete", "s1", code=1, answer="n\n")
     assert len(sessions(url)) == 2
     assert "deleted: 1 turns, 0 messages, 0 memories" in ask(url, "sessions", "delete", "s1", "--yes").stdout
@@ -103,7 +94,7 @@ def test_a_session_is_deleted_once_that_is_confirmed(url: str) -> None:
 # Shared projects
 
 
-def test_a_project_is_created_shown_and_deleted(url: str) -> None:
+def test_a_project_is_created_shown_and_deleted_and_has_to_be_named(url: str) -> None:
     assert "owner" in ask(url, "projects", "create", "b/2 ü").stdout
     assert {one["project_id"] for one in told(url, "projects", "list")["projects"]} == {"apollo", "b/2 ü"}
     assert "ann is its owner" in ask(url, "projects", "show", "b/2 ü").stdout
@@ -112,6 +103,8 @@ def test_a_project_is_created_shown_and_deleted(url: str) -> None:
     assert [one["project_id"] for one in told(url, "projects", "list")["projects"]] == ["apollo"]
     with pytest.raises(NotFound):
         ask(url, "projects", "show", "b/2 ü")
+    for words in (("show", ""), ("add", "apollo", ""), ("delete", "", "--yes")):
+        assert "must not be empty" in ask(url, "projects", *words, code=2).output
 
 
 def let_in(url: str, user: str, role: str = "viewer") -> None:
@@ -162,11 +155,6 @@ def test_a_role_is_changed_and_a_project_handed_over(url: str) -> None:
     assert "admin" in ask(url, "projects", "transfer", "apollo", "bob", "--yes").stdout
     assert told(url, "projects", "list", user="bob")["projects"][0]["role"] == "owner"
     assert ask(url, "projects", "add", "apollo", "eve", "--role", "owner", code=2).stdout == ""
-
-
-def test_a_project_and_a_member_have_to_be_named(url: str) -> None:
-    for words in (("show", ""), ("add", "apollo", ""), ("delete", "", "--yes")):
-        assert "must not be empty" in ask(url, "projects", *words, code=2).output
 
 
 # One project of a user

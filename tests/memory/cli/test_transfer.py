@@ -102,9 +102,7 @@ def test_what_is_exported_is_what_the_api_gives_byte_for_byte(rest: str, tmp_pat
     assert file.read_bytes() == given == run(*words).stdout_bytes
 
 
-def test_an_export_of_more_than_one_call_is_imported_elsewhere_and_a_refused_line_named_by_its_number(
-    rest: str, tmp_path: Path
-) -> None:
+def test_an_export_of_several_calls_is_imported_elsewhere_and_a_refused_line_named(rest: str, tmp_path: Path) -> None:
     rows, file = tmp_path / "rows.jsonl", tmp_path / "ann.jsonl"
     rows.write_text("".join(json.dumps({"user": "ann", "text": f"Likes tea number {n}"}) + "\n" for n in range(230)))
     run("bootstrap", rows, "--user-column", "user", "--content-template", "{text}", "--api", rest)

@@ -81,22 +81,19 @@ def test_turns_shows_the_record_of_a_user_oldest_first(world: CommandWorld) -> N
     assert "\x1b" not in shown
 
 
-def test_dead_letters_are_listed_with_the_reason_of_their_last_failure(world: CommandWorld) -> None:
+def test_dead_letters_are_listed_with_the_reason_of_their_last_failure_and_replayed(world: CommandWorld) -> None:
+    """By their ids, or all."""
     asyncio.run(record(world))
     assert letters(world) == {}
-    asyncio.run(bury(world, "a", "b"))
-    first, second = told(world, "dlq", "list")["dead_letters"]
-    assert {one["user_id"]: one["turn_ids"] for one in (first, second)} == {"user-a": ["a"], "user-b": ["b"]}
-    assert (first["session_id"], first["attempts"], first["reason"]) == ("s1", 1, REASON)
-    assert first["buried_at"] == pytest.approx(world.deployment.clock.now)
+    asyncio.run(bury(world, "a", "b", "c"))
+    found = told(world, "dlq", "list")["dead_letters"]
+    assert {one["user_id"]: one["turn_ids"] for one in found} == {f"user-{name}": [name] for name in "abc"}
+    assert (found[0]["session_id"], found[0]["attempts"], found[0]["reason"]) == ("s1", 1, REASON)
+    assert found[0]["buried_at"] == pytest.approx(world.deployment.clock.now)
     head, *rows = world.run("dlq", "list").stdout.splitlines()
     assert head.split() == ["window", "user", "session", "turns", "attempts", "buried", "at", "reason"]
-    assert {row.split()[0] for row in rows} == {first["window_id"], second["window_id"]}
+    assert {row.split()[0] for row in rows} == {one["window_id"] for one in found}
     assert all("the model said [bold]nonsense[/bold]" in row and "\x1b" not in row for row in rows)
-
-
-def test_dead_letters_are_replayed_by_their_ids_or_all(world: CommandWorld) -> None:
-    asyncio.run(bury(world, "a", "b", "c"))
     windows = letters(world)
     assert world.run("dlq", "replay", "another").stdout == "due again: 0\n"
     assert world.run("dlq", "replay", windows["user-b"], windows["user-b"]).stdout == "due again: 1\n"
@@ -170,9 +167,7 @@ def test_both_arms_of_the_holdout_are_counted_and_compared(world: CommandWorld) 
         assert private not in shown + json.dumps(report).replace("answer_tokens", "")
 
 
-def test_where_nothing_was_recorded_the_setting_to_change_is_named_and_nothing_is_created(
-    world: CommandWorld, request: pytest.FixtureRequest
-) -> None:
+def test_where_nothing_was_recorded_the_setting_is_named(world: CommandWorld, request: pytest.FixtureRequest) -> None:
     is_on_postgres = request.node.callspec.params["world"] != "sqlite"
     with pytest.raises(BadInput, match="database_url" if is_on_postgres else "data_dir"):
         world.run("eval", "holdout")

@@ -88,31 +88,25 @@ def place(tmp_path: Path, milvus_lite: MilvusLiteServer, collection: str) -> Pla
     return filled
 
 
-def test_a_dry_run_shows_all_users_and_changes_nothing_then_the_run_does_it(place: Place) -> None:
+def test_a_dry_run_tells_what_and_how_many_and_changes_nothing_then_the_run_does_it(place: Place) -> None:
     before = place.statuses()
     expected = [("ann", "duplicate"), ("ann", "united"), ("bob", "duplicate"), ("bob", "united")]
     assert place.changes("all", "--dry-run") == expected
+    place.data.joinpath("milvus.uri").write_text(place.uri)  # as a running `up` leaves it
+    shown = place.upkeep("consolidate", "--dry-run").stdout
+    assert shown.splitlines()[0].split() == ["user", "why", "id", "content"]
+    assert shown.splitlines()[-1].startswith("would change: 4, ")
+    assert "\x1b" not in shown
     assert place.statuses() == before
     assert place.changes("all") == expected
     assert sorted(i for i, status in place.statuses().items() if status == "archived") in (["a1", "b1"], ["a2", "b2"])
     assert place.changes("all") == []
 
 
-def test_one_user_and_one_task_leave_the_rest_alone(place: Place) -> None:
+def test_one_user_and_one_task_leave_the_rest_alone_and_what_is_missing_is_told(place: Place) -> None:
     assert place.changes("prune") == []
     assert place.changes("consolidate", "--user", "bob") == [("bob", "duplicate"), ("bob", "united")]
     assert {i for i, status in place.statuses().items() if status == "archived"} <= {"b1", "b2"}
-
-
-def test_the_table_tells_what_and_how_many(place: Place) -> None:
-    place.data.joinpath("milvus.uri").write_text(place.uri)  # as a running `up` leaves it
-    shown = place.upkeep("consolidate", "--dry-run").stdout
-    assert shown.splitlines()[0].split() == ["user", "why", "id", "content"]
-    assert shown.splitlines()[-1].startswith("would change: 4, ")
-    assert "\x1b" not in shown
-
-
-def test_without_a_store_or_a_model_the_operator_is_told_what_to_do(place: Place) -> None:
     with pytest.raises(BadSetting, match="--milvus-uri"):
         place.upkeep("all")
     with pytest.raises(BadSetting, match=r"memory\.life\.reflect_from"):

@@ -88,34 +88,30 @@ def test_facts_stand_in_the_line_or_in_a_second_file_which_replaces_those_of_the
     assert [message.kind for message in (a, b, c)] == ["k", "", "chat"]
 
 
-@pytest.mark.parametrize(
-    ("lines", "error"),
-    [
-        ([{"id": "a"}], r"messages.jsonl, line 1: not a record of messages: .*`text`"),
-        ([{"id": "a", "text": "x"}, {"id": "b", "text": 5}], r"line 2: .*`\$.text`"),
-        ([{"id": "a", "text": "x"}, {"id": "a", "text": "y"}], r"line 2: .*an earlier line has the id 'a'"),
-        ([{"id": "a", "text": "x", "facts": [{"type": "t"}]}], r"line 1: .*`span`"),
-        ([{"id": "a", "text": "x", "facts": [{"span": "?!"}]}], r"line 1: .*a span needs"),
-        ([], "holds no record of messages"),
-    ],
-)
-def test_a_line_that_is_no_message_is_named(tmp_path: Path, lines: list[object], error: str) -> None:
-    with pytest.raises(BadInput, match=error):
-        read_messages(written(tmp_path / "messages.jsonl", *lines))
+X = [{"id": "a", "text": "x"}]
 
 
 @pytest.mark.parametrize(
-    ("lines", "error"),
+    ("lines", "labels", "error"),
     [
-        ([{"id": "a", "facts": []}, {"id": "b"}], r"labels.jsonl, line 2: not a record of labels: .*`facts`"),
-        ([{"id": "a", "facts": []}, {"id": "a", "facts": []}], r"labels.jsonl, line 2: .*an earlier line"),
-        ([{"id": "elsewhere", "facts": []}], "labels.jsonl labels no message of messages.jsonl"),
+        ([{"id": "a"}], None, r"messages.jsonl, line 1: not a record of messages: .*`text`"),
+        ([*X, {"id": "b", "text": 5}], None, r"line 2: .*`\$.text`"),
+        ([*X, {"id": "a", "text": "y"}], None, r"line 2: .*an earlier line has the id 'a'"),
+        ([{"id": "a", "text": "x", "facts": [{"type": "t"}]}], None, r"line 1: .*`span`"),
+        ([{"id": "a", "text": "x", "facts": [{"span": "?!"}]}], None, r"line 1: .*a span needs"),
+        ([], None, "holds no record of messages"),
+        (X, [{"id": "a", "facts": []}, {"id": "b"}], r"labels.jsonl, line 2: not a record of labels: .*`facts`"),
+        (X, [{"id": "a", "facts": []}] * 2, r"labels.jsonl, line 2: .*an earlier line"),
+        (X, [{"id": "elsewhere", "facts": []}], "labels.jsonl labels no message of messages.jsonl"),
     ],
 )
-def test_a_line_that_is_no_label_is_named(tmp_path: Path, lines: list[object], error: str) -> None:
-    messages = written(tmp_path / "messages.jsonl", {"id": "a", "text": "x"})
+def test_a_line_that_is_no_message_or_no_label_is_named(
+    tmp_path: Path, lines: list[object], labels: list[object] | None, error: str
+) -> None:
+    messages = written(tmp_path / "messages.jsonl", *lines)
+    named = None if labels is None else written(tmp_path / "labels.jsonl", *labels)
     with pytest.raises(BadInput, match=error):
-        read_messages(messages, labels=written(tmp_path / "labels.jsonl", *lines))
+        read_messages(messages, labels=named)
 
 
 def test_words_are_runs_of_latin_letters_and_digits_and_single_chinese_characters() -> None:

@@ -58,13 +58,20 @@ async def test_the_sessions_are_learnt_in_order_as_one_user_and_secrets_never_en
     assert [turn.at for turn in learnt.turns] == [seconds(BEGAN), seconds("2025-06-04T09:00:00Z")]
 
 
-async def test_each_record_begins_with_nothing_even_where_it_was_said_earlier_than_the_one_before() -> None:
-    late, early = record(said("My cat is called Tom.", at="2025-09-01T09:00:00Z")), record(said("I live in Leeds."))
-    async with running_sandbox() as sandbox:
-        await sandbox.learn(late)
-        learnt = await sandbox.learn(early)
-    assert [memory.content for memory in learnt.memories] == ["I live in Leeds."]
-    assert [memory.created_at for memory in learnt.memories] == [seconds(BEGAN)]
+async def test_each_record_begins_with_nothing_and_is_searched_as_a_chat_of_its_own_user_would() -> None:
+    """Also where it was said earlier than the one before. An embedder that is down is not waited for."""
+    embedder = HashingEmbedder(dimension=384)
+    async with running_sandbox(embedder=embedder) as sandbox:
+        other = await sandbox.learn(record(said("My dog is called Rex.", at="2025-09-01T09:00:00Z")))
+        learnt = await sandbox.learn(record(said("My cat is called Tom.")))
+        assert [(one.content, one.created_at) for one in learnt.memories] == [("My cat is called Tom.", seconds(BEGAN))]
+        asked = "What is my cat called?", seconds("2025-03-04T10:00:00Z")
+        found = await sandbox.search(learnt, *asked)
+        assert [memory.content for memory in found] == ["My cat is called Tom."]
+        assert await sandbox.search(other, *asked) != found
+        embedder.is_down = True
+        with pytest.raises(LearningFailed, match="embedder"):
+            await sandbox.learn(record(said("I live in Leeds.")))
 
 
 async def test_without_a_model_each_turn_is_a_window_and_with_one_a_session_is_once_it_is_silent() -> None:
@@ -82,9 +89,7 @@ async def test_without_a_model_each_turn_is_a_window_and_with_one_a_session_is_o
 
 
 @pytest.mark.parametrize("error", [Unavailable, Unusable])
-async def test_a_model_that_fails_is_asked_again_and_if_it_is_given_up_the_evaluation_ends_and_says_why(
-    error: type[Unavailable],
-) -> None:
+async def test_a_model_that_fails_is_asked_again_and_given_up_with_a_reason(error: type[Unavailable]) -> None:
     model = Watched(failures=2, error=error)
     async with running_sandbox(model=model) as sandbox:
         learnt = await sandbox.learn(record(said("I live in Leeds.")))
@@ -93,24 +98,6 @@ async def test_a_model_that_fails_is_asked_again_and_if_it_is_given_up_the_evalu
     async with running_sandbox(model=Watched(failures=1_000, error=error)) as sandbox:
         with pytest.raises(LearningFailed, match="switched off by the test"):
             await sandbox.learn(record(said("I live in Leeds.")))
-
-
-async def test_an_embedder_that_is_down_is_not_waited_for() -> None:
-    embedder = HashingEmbedder(dimension=384)
-    embedder.is_down = True
-    async with running_sandbox(embedder=embedder) as sandbox:
-        with pytest.raises(LearningFailed, match="embedder"):
-            await sandbox.learn(record(said("I live in Leeds.")))
-
-
-async def test_a_question_is_searched_for_as_a_chat_of_that_user_would() -> None:
-    async with running_sandbox() as sandbox:
-        other = await sandbox.learn(record(said("My dog is called Rex.")))
-        learnt = await sandbox.learn(record(said("My cat is called Tom.")))
-        asked = "What is my cat called?", seconds("2025-03-04T10:00:00Z")
-        found = await sandbox.search(learnt, *asked)
-        assert [memory.content for memory in found] == ["My cat is called Tom."]
-        assert await sandbox.search(other, *asked) != found
 
 
 def test_a_session_is_cut_into_turns_as_the_observing_filter_cuts_a_chat() -> None:

@@ -81,14 +81,11 @@ def case(tmp_path: Path) -> Case:
     return build
 
 
-def test_acceptable_memories_do_not_count_and_recall_at_k_divides_by_what_k_places_can_hold(case: Case) -> None:
+def test_recall_at_k_divides_by_what_k_places_can_hold_and_acceptable_or_no_memories_do_not_count(case: Case) -> None:
     score = score_case(case(), [2, 0, 3])
     assert (score.recall, score.precision, score.reciprocal_rank) == ({3: 0.5, 5: 0.5, 8: 0.5}, 0.5, 1.0)
     score = score_case(case(relevant=[0, 1, 3, 5], acceptable=[]), [0, 1, 2, 3])
     assert score.recall == {3: 2 / 3, 5: 3 / 4, 8: 3 / 4}
-
-
-def test_abstention_counts_only_where_nothing_is_relevant(case: Case) -> None:
     silent, nothing = score_case(case(), []), case(relevant=[], acceptable=[2])
     assert (silent.precision, silent.reciprocal_rank, silent.abstained) == (0.0, 0.0, None)
     assert [score_case(nothing, found).abstained for found in ([], [2], [3])] == [True, True, False]

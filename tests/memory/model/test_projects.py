@@ -33,6 +33,10 @@ OWNER, ADMIN, EDITOR, VIEWER = ProjectRole.OWNER, ProjectRole.ADMIN, ProjectRole
 ROLES = (None, VIEWER, EDITOR, ADMIN, OWNER)
 
 
+def memory_of(visibility: MemoryVisibility) -> SharedMemory:
+    return SharedMemory("m", PROJECT.key, "ann", visibility, 0.0)
+
+
 def hostile_ids(count: int) -> list[str]:
     """What somebody would try who knows how owner ids look: white space and format characters around and inside one."""
     chance = random.Random(35)
@@ -72,56 +76,33 @@ def test_the_id_of_a_shared_memory_names_its_project_and_other_ids_name_none() -
 
 
 def test_who_reads_and_who_changes_what() -> None:
-    allowed = {
-        (role, visibility, is_author)
-        for role, visibility, is_author in product(ROLES, MemoryVisibility, (True, False))
-        if memory_of(visibility).may_be_read("ann" if is_author else "bob", role)
-    }
-    assert allowed == {
-        *((role, MemoryVisibility.PUBLIC, is_author) for role in ROLES for is_author in (True, False)),
-        *((role, MemoryVisibility.MEMBERS, is_author) for role in ROLES[1:] for is_author in (True, False)),
-        *((role, MemoryVisibility.OWNER_ONLY, True) for role in ROLES),
-    }
-    changed = {
-        (role, visibility, is_author)
-        for role, visibility, is_author in product(ROLES, MemoryVisibility, (True, False))
-        if memory_of(visibility).may_be_changed("ann" if is_author else "bob", ProjectAccess(PROJECT, role))
-    }
     shared = (MemoryVisibility.PUBLIC, MemoryVisibility.MEMBERS)
-    assert changed == {
-        *((role, visibility, True) for role in (EDITOR, ADMIN, OWNER) for visibility in shared),
-        *((role, visibility, False) for role in (ADMIN, OWNER) for visibility in shared),
-        *((role, MemoryVisibility.OWNER_ONLY, True) for role in ROLES),
-    }
-
-
-def memory_of(visibility: MemoryVisibility) -> SharedMemory:
-    return SharedMemory("m", PROJECT.key, "ann", visibility, 0.0)
+    read, changed = set(), set()
+    for role, visibility, user in product(ROLES, MemoryVisibility, ("ann", "bob")):
+        if memory_of(visibility).may_be_read(user, role):
+            read.add((role, visibility, user))
+        if memory_of(visibility).may_be_changed(user, ProjectAccess(PROJECT, role)):
+            changed.add((role, visibility, user))
+    private = set(product(ROLES, (MemoryVisibility.OWNER_ONLY,), ("ann",)))  # whatever the author's role is
+    public = set(product((None,), (MemoryVisibility.PUBLIC,), ("ann", "bob")))
+    assert read == private | public | set(product(ROLES[1:], shared, ("ann", "bob")))
+    own = set(product((EDITOR, ADMIN, OWNER), shared, ("ann",)))
+    assert changed == private | own | set(product((ADMIN, OWNER), shared, ("bob",)))
 
 
 def test_who_gives_and_takes_which_role() -> None:
-    allowed = {
-        (actor, before, after)
-        for actor, before, after in product(ROLES, ROLES, ROLES)
-        if ProjectAccess(PROJECT, actor).may_set(before, after)
-    }
-    below_admin, below_owner = (None, VIEWER, EDITOR), (None, VIEWER, EDITOR, ADMIN)
-    assert allowed == {
-        *((ADMIN, before, after) for before in below_admin for after in below_admin),
-        *((OWNER, before, after) for before in below_owner for after in below_owner),
-    }
+    changes = product(ROLES, ROLES, ROLES)
+    allowed = {(actor, *change) for actor, *change in changes if ProjectAccess(PROJECT, actor).may_set(*change)}
+    by_admin, by_owner = product((ADMIN,), *[ROLES[:3]] * 2), product((OWNER,), *[ROLES[:4]] * 2)
+    assert allowed == {*by_admin, *by_owner}, "who is below them"
 
 
 def test_the_most_powerful_and_then_the_oldest_member_succeeds() -> None:
-    members = [
-        ProjectMember("ann", OWNER, 0.0),
-        ProjectMember("bob", VIEWER, 1.0),
-        ProjectMember("cid", ADMIN, 3.0),
-        ProjectMember("dan", ADMIN, 2.0),
-    ]
-    assert successor_of("ann", members) == members[3]
-    assert successor_of("ann", members[:2]) == members[1]
-    assert successor_of("ann", members[:1]) is None
+    given = (("ann", OWNER), ("bob", VIEWER), ("dan", ADMIN), ("cid", ADMIN))
+    members = [ProjectMember(name, role, float(at)) for at, (name, role) in enumerate(given)]
+    for count, successor in ((4, members[2]), (2, members[1]), (1, None)):
+        assert successor_of("ann", members[:count]) == successor
+    assert successor_of("ann", members[::-1]) == members[2]
 
 
 def test_names_of_users_stay_within_their_tenant() -> None:

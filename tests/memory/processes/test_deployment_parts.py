@@ -109,19 +109,13 @@ async def test_what_works_and_what_is_down_or_missing_is_shown_as_that(
     assert await seen_by_the_api(tmp_path, settings, *others) == WELL | differing
 
 
-async def test_an_envoy_that_answered_once_is_down_when_it_does_not(tmp_path: Path, servers: Servers) -> None:
-    async def nobody() -> list[str]:
-        return []
-
-    parts = SeenParts(settings_for(servers), nobody)
-    assert [one.reason for one in await parts.health() if one.part == "envoy"] == [""]
-    servers.is_live = False
-    assert [one.reason for one in await parts.health() if one.part == "envoy"] == ["not_running"]
-
-
-async def test_of_what_cannot_be_seen_nothing_is_said(servers: Servers) -> None:
+async def test_of_what_was_never_seen_nothing_is_said_and_an_envoy_that_answered_once_is_down(servers: Servers) -> None:
     async def away() -> list[str]:
         raise Unavailable("turn log", "away")
 
     parts = SeenParts(settings_for(servers, envoy_admin_port=1, upstream=""), away)
     assert {one.part: one.is_ok for one in await parts.health()} == dict.fromkeys(WELL)
+    parts = SeenParts(settings_for(servers), away)
+    for is_live, reason in ((True, ""), (False, "not_running")):
+        servers.is_live = is_live
+        assert [one.reason for one in await parts.health() if one.part == "envoy"] == [reason]

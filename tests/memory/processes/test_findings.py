@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from postgres_server import postgres_server
+from written_settings import written_settings
 
 from memory.adapters.sql.postgres_database import PostgresDatabase
 from memory.adapters.sql.postgres_pool import PostgresAddress
@@ -29,16 +30,13 @@ from memory.processes.kept_state import introduction
 from memory.processes.state_parts import open_examined
 from memory.runtime.release import RUNNING, Release, release_of
 from memory.settings import Settings
-from memory.settings.loader import load
 
 BLOCK = 4_096
 PLENTY = 1 << 40
 
 
 def settings_of(data_dir: Path, folder: Path) -> Settings:
-    file = folder / "settings.yaml"
-    file.write_text(json.dumps({"data_dir": str(data_dir)}))
-    return load(file, {}, {})
+    return written_settings(folder, data_dir=str(data_dir))
 
 
 def with_free(free: int, *, inodes: int = 1_000) -> Callable[[Path], os.statvfs_result]:
@@ -140,10 +138,9 @@ class SharedState:
 
     def __init__(self, folder: Path, *, is_postgres: bool) -> None:
         self.is_postgres = is_postgres
-        file = folder / "settings.yaml"
-        file.write_text(f"data_dir: {folder}\n" + (f"database_url: {postgres_server().url}\n" if is_postgres else ""))
-        self.settings: Settings = load(file, {}, {})
+        self.settings = written_settings(folder, data_dir=str(folder))
         if is_postgres:
+            self.settings = written_settings(folder, data_dir=str(folder), database_url=postgres_server().url)
             postgres_server().empty()
 
     @asynccontextmanager
@@ -196,10 +193,6 @@ async def test_parts_are_counted_and_those_that_were_not_restarted_named(
     assert ("memproxy restart" in found.advice) is (level is Level.WARN)
 
 
-async def test_nobody_can_be_asked_while_the_state_is_away() -> None:
-    assert (await version_finding(None, RUNNING)).says == f"{RUNNING} is installed; no part can be asked"
-
-
 def installed(folder: Path, version: str, code: str) -> Release:
     """As an installer leaves a wheel on disk."""
     made = folder / f"memproxy-{version}.dist-info"
@@ -226,3 +219,4 @@ async def test_a_process_that_died_without_leaving_is_not_asked(tmp_path: Path) 
         dead.write_text(introduction("worker").replace(RUNNING.version, "0.0.9"))  # without a lock
         found = await shared.examined(RUNNING)
     assert found.level is Level.OK
+    assert (await version_finding(None, RUNNING)).says == f"{RUNNING} is installed; no part can be asked"

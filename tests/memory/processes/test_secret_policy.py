@@ -61,9 +61,7 @@ async def test_a_secret_is_redacted_or_drops_its_message_or_is_allowed(kind: Sec
     assert facts[1] == []
 
 
-async def test_imports_and_receipts_are_written_by_the_same_policy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_imports_and_receipts_follow_the_same_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(composition, "REGISTRY", CollectorRegistry())  # the process's own takes one set of metrics only
     settings = settings_with(tmp_path, password="drop", card_number="allow")
     said = "I live in Porto and my PIN is 8812", "My card is 4111 1111 1111 1111", "My SSN is 536-90-4399"

@@ -36,7 +36,6 @@ from memory.runtime.tracing import Telemetry
 
 NOW = 1_750_000_000.0
 ASKED = {"messages": [{"role": "user", "content": "What did we talk about last time?"}]}
-OFF = [{"summaries": {"enabled": False}}, {"learn": {"reader": "off"}}]
 BOAT = ("I want a boat for Nils.", "My budget for it is small.")
 WRITTEN = "The user wants a boat for Nils."
 
@@ -90,52 +89,46 @@ async def test_summaries_are_on_by_default(tmp_path: Path) -> None:
         assert "Rügen" in await given(parts)
 
 
-@pytest.mark.parametrize("memory", OFF)
-async def test_switched_off_those_that_exist_are_not_recalled_withdrawn_ones_leave_their_notes_and_none_is_made(
-    tmp_path: Path, memory: dict[str, Any]
-) -> None:
+@asynccontextmanager
+async def deriving(parts: Parts) -> AsyncIterator[tuple[asyncio.TaskGroup, asyncio.Event]]:
+    """The loops of a worker that make something of what was learnt; they end at the event."""
+    until = asyncio.Event()
+    async with open_file_rewriter(parts) as rewriter, asyncio.timeout(20), asyncio.TaskGroup() as group:
+        for work in entrypoints._derivations(parts, Readers(PlainReader()), rewriter, until):
+            group.create_task(work)
+        yield group, until
+        until.set()
+
+
+@pytest.mark.parametrize("memory", [{"summaries": {"enabled": False}}, {"learn": {"reader": "off"}}])
+async def test_switched_off_none_is_recalled_or_made_and_notes_go(tmp_path: Path, memory: dict[str, Any]) -> None:
     async with opened(tmp_path, **memory) as parts:
         made, state = await summarised(parts), parts.state
         assert await given(parts) == ""
         await state.stores.notes.keep("ann", "k", PastNote("a note", (made.id,), 3), made_at=NOW - 1)
         await state.turn_log.messages.delete_message("ann", "turn:t1:0")
-        until = asyncio.Event()
-        async with open_file_rewriter(parts) as rewriter, asyncio.timeout(20), asyncio.TaskGroup() as group:
-            for work in entrypoints._derivations(parts, Readers(PlainReader()), rewriter, until):
-                group.create_task(work)
+        async with deriving(parts):
             while await notes_of(state.stores.notes, "ann", ["k"]):
                 await asyncio.sleep(0.02)
-            until.set()
         assert await state.summaries.of_session("ann", "s1") is None
 
 
-async def test_a_worker_summarises_sessions_that_are_over_and_deletes_what_the_record_kept_for_long(
-    tmp_path: Path,
-) -> None:
+async def test_a_worker_summarises_what_is_over_and_deletes_what_was_kept_for_long(tmp_path: Path) -> None:
     """Each beside the other loops of a worker, until told to stop."""
     async with opened(tmp_path, turn_log={"keep_days": 1.0}, life={"every_hours": 0.0}) as parts:
         await learnt(parts, *BOAT)
         parts.telemetry.clock.now += 3 * 3600  # type: ignore[attr-defined]
         now, log = entrypoints.SYSTEM_CLOCK(), parts.state.turn_log
-        await log.append(
-            Turn("fresh", Scope("bob", session_id="s2"), now, (Message("user", "Hi."),), TurnStatus.CLOSED)
-        )
-        until = asyncio.Event()
-        async with (
-            open_file_rewriter(parts) as rewriter,
-            open_upkeep(parts, reader=Readers(PlainReader()).ready) as upkeep,
-            asyncio.timeout(20),
-            asyncio.TaskGroup() as group,
-        ):
-            for work in entrypoints._derivations(parts, Readers(PlainReader()), rewriter, until):
-                group.create_task(work)
+        said = (Message("user", "Hi."),)
+        await log.append(Turn("fresh", Scope("bob", session_id="s2"), now, said, TurnStatus.CLOSED))
+        upkeeping = open_upkeep(parts, reader=Readers(PlainReader()).ready)
+        async with upkeeping as upkeep, deriving(parts) as (group, until):
             while await parts.state.summaries.of_session("ann", "s1") is None:
                 await asyncio.sleep(0.02)
             for work in entrypoints._scheduled(parts, upkeep, until):
                 group.create_task(work)
             while [turn async for turn in log.turns("ann")]:
                 await asyncio.sleep(0.02)
-            until.set()
         assert [turn.id async for turn in log.turns("bob")] == ["fresh"]
 
 

@@ -109,42 +109,34 @@ class Lost(Exception):
     """Of a task."""
 
 
-async def lose() -> None:
-    raise Lost
-
-
 async def grouped(body: Callable[[asyncio.Task[None]], Awaitable[None]]) -> None:
     """A task that loses, and beside it the body of its group."""
+
+    async def lose() -> None:
+        raise Lost
+
     with unwrapped():
         async with asyncio.TaskGroup() as group:
             await body(group.create_task(lose()))
 
 
-async def wait_for(task: asyncio.Task[None]) -> None:
-    await asyncio.wait((task,))
-
-
-async def ask(task: asyncio.Task[None]) -> None:
-    """Right when it has failed, before the group has heard of it."""
-    await asyncio.sleep(0)
-    await task
-
-
-async def be_late(task: asyncio.Task[None]) -> None:
-    with suppress(asyncio.CancelledError):
+async def test_a_single_error_comes_out_as_it_is_and_a_second_is_not_hidden_behind_it() -> None:
+    async def wait(task: asyncio.Task[None]) -> None:
         await asyncio.wait((task,))
-    raise Late
 
+    async def ask(task: asyncio.Task[None]) -> None:
+        """Right when it has failed, before the group has heard of it."""
+        await asyncio.sleep(0)
+        await task
 
-@pytest.mark.parametrize("body", [wait_for, ask])
-async def test_a_single_error_comes_out_as_it_is_also_where_it_was_awaited(
-    body: Callable[[asyncio.Task[None]], Awaitable[None]],
-) -> None:
-    with pytest.raises(Lost):
-        await grouped(body)
+    async def be_late(task: asyncio.Task[None]) -> None:
+        with suppress(asyncio.CancelledError):
+            await wait(task)
+        raise Late
 
-
-async def test_a_second_error_is_not_hidden_behind_the_first() -> None:
+    for body in (wait, ask):
+        with pytest.raises(Lost):
+            await grouped(body)
     with pytest.raises(ExceptionGroup) as group_error:
         await grouped(be_late)
     assert {type(error) for error in group_error.value.exceptions} == {Late, Lost}
@@ -208,9 +200,7 @@ def test_work_is_done_elsewhere_at_a_lower_priority(process: ProcessApart) -> No
     [partial(os._exit, 0), partial(int, "my pin is 4471"), lambda: "a lambda", partial(memoryview, b"")],
     ids=["ends", "fails", "cannot be sent", "its result cannot be sent"],
 )
-def test_what_was_not_done_is_known_and_the_next_work_is_done(
-    process: ProcessApart, work: Callable[[], object]
-) -> None:
+def test_what_was_not_done_is_known_and_the_next_is_done(process: ProcessApart, work: Callable[[], object]) -> None:
     process.run(os.getpid)
     with pytest.raises(ProcessLost) as lost:
         process.run(work)

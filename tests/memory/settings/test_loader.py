@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,10 @@ def test_an_unknown_key_is_told_its_neighbour(text: str, told: Mapping[str, Mapp
         ("port: 70000", "a whole number from 0 to 65535", "70000"),
         ("identity: nobody", "one of development, header", "'nobody'"),
         ("memory: {token_budget: 2001}", "a whole number from 1 to 2000", "2001"),
+        ("memory: {receipts: {keep_days: 0}}", "memory.receipts.keep_days", "got 0"),
+        ("memory: {receipts: {total_mib: 0}}", "memory.receipts.total_mib", "got 0"),
+        ("memory: {notes: {total_mib: 0.5}}", "memory.notes.total_mib", "0.5"),
+        ("memory: {working_set: {patience_ms: 10000}}", "memory.working_set.patience_ms", "10000"),
         ("memory: {enabled: 1}", "true or false", "1"),
         ("memory: {envelopes: query}", "a list of text", "'query'"),
         ("memory: 5", "keys with values", "5"),
@@ -154,11 +159,6 @@ def test_a_key_that_comes_twice_is_refused_with_its_line(text: str, key: str, li
     assert f"line {line}," in message
 
 
-@pytest.mark.parametrize("url", ["postgresql://x/log", "postgres://[::1]:6432/log", "postgresql://a:1,b:2/log"])
-def test_a_database_is_named_by_its_url(url: str) -> None:
-    assert settings_of(f"database_url: '{url}'").database_url == url
-
-
 @pytest.mark.parametrize(
     ("key", "url", "says"),
     [
@@ -177,21 +177,14 @@ def test_a_secret_is_taken_from_the_environment_only_and_not_shown(key: str, url
         assert "hush" not in message
 
 
-def test_what_a_merge_key_brings_in_may_be_said_again() -> None:
-    text = "memory:\n  milvus: &m {collection: a, dimension: 384}\n  embedding: {<<: {dimension: 1}, dimension: 384}"
-    assert settings_of(text).memory.embedding.dimension == 384
-
-
-def test_a_named_file_must_exist_and_an_unnamed_one_is_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "memproxy.yaml").write_text("port: 5")
-    monkeypatch.chdir(tmp_path)
+def test_a_named_file_must_exist_and_an_unnamed_one_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = Path("memproxy.yaml").absolute()
+    file.write_text("port: 5")
     assert loader.load(None, {}, {}).port == 8080
-    monkeypatch.setenv("MEMPROXY_CONFIG", str(tmp_path / "memproxy.yaml"))
+    monkeypatch.setenv("MEMPROXY_CONFIG", str(file))
     assert loader.from_process(None, {}).port == 5, "it is named by the environment"
     with pytest.raises(BadSetting, match=r"absent\.yaml cannot be read"):
-        loader.load(tmp_path / "absent.yaml", {}, {})
+        loader.load(file.with_name("absent.yaml"), {}, {})
 
 
 def test_what_is_dumped_loads_to_the_same_settings_but_for_secrets() -> None:
@@ -259,9 +252,24 @@ def test_a_signal_that_cannot_be_or_would_take_something_from_clients_is_refused
     assert says in refusal(f"memory: {{upstream_signals: [{signal}]}}")
 
 
-@pytest.mark.parametrize("key", ["rewrite", "placement"])
-def test_the_bare_word_off_means_off_though_yaml_reads_it_as_false(key: str) -> None:
-    assert getattr(settings_of(f"memory: {{{key}: off}}").memory, key) == "off"
+@pytest.mark.parametrize(
+    ("text", "path", "value"),
+    [
+        *(
+            (f"database_url: '{url}'", "database_url", url)
+            for url in ("postgresql://x/log", "postgres://[::1]:6432/log", "postgresql://a:1,b:2/log")
+        ),
+        (
+            "memory: {milvus: &m {dimension: 384}, embedding: {<<: {dimension: 1}, dimension: 384}}",
+            "memory.embedding.dimension",
+            384,
+        ),
+        ("memory: {rewrite: off}", "memory.rewrite", "off"),  # which YAML reads as false
+        ("memory: {placement: off}", "memory.placement", "off"),
+    ],
+)
+def test_what_is_said_in_any_of_its_ways_is_what_counts(text: str, path: str, value: object) -> None:
+    assert attrgetter(path)(settings_of(text)) == value
 
 
 # Identity

@@ -104,9 +104,7 @@ async def fail(call: Callable[[], Awaitable[object]]) -> None:
         await call()
 
 
-async def test_what_was_written_and_deleted_survives_a_kill_right_after_it_returned(
-    mortal: Mortal, store: MilvusStore
-) -> None:
+async def test_what_was_written_and_deleted_survives_a_kill_right_after(mortal: Mortal, store: MilvusStore) -> None:
     expected: set[str] = set()
     for round_ in range(2):
         ids = {f"m{round_}-{i}" for i in range(4)}
@@ -159,9 +157,7 @@ async def test_a_deletion_right_after_a_restart_of_the_server_takes_effect(morta
         assert await store.ids(MemoryFilter("ann", status=None)) == ["m-2"]
 
 
-async def test_nobody_waits_for_a_frozen_server_neither_in_a_call_nor_while_connecting(
-    mortal: Mortal, store: MilvusStore
-) -> None:
+async def test_nobody_waits_for_a_frozen_server_also_while_connecting(mortal: Mortal, store: MilvusStore) -> None:
     await put(store, memory("m"))
     async with mortal.opened() as fresh:
         with mortal.frozen():
@@ -173,7 +169,7 @@ async def test_nobody_waits_for_a_frozen_server_neither_in_a_call_nor_while_conn
             assert await until(partial(found, one)) == {"m"}
 
 
-async def test_no_server_is_needed_at_the_start(emptied: Mortal) -> None:
+async def test_no_server_is_needed_at_the_start_and_a_collection_that_was_wiped_is_made_anew(emptied: Mortal) -> None:
     async with emptied.opened() as store:
         await fail(store.prepare)
         assert not await store.is_ready()
@@ -181,12 +177,6 @@ async def test_no_server_is_needed_at_the_start(emptied: Mortal) -> None:
         await until(store.prepare)
         await put(store, memory("m"))
         assert await until(partial(found, store)) == {"m"}
-
-
-async def test_a_collection_that_was_wiped_is_made_anew(emptied: Mortal) -> None:
-    emptied.server.start()
-    async with emptied.opened() as store:
-        await put(store, memory("m"))
         emptied.server.kill()
         shutil.rmtree(emptied.server._data_dir)
         emptied.server.start()

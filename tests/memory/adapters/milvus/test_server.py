@@ -76,9 +76,7 @@ async def seconds_until(call: Callable[[], Awaitable[object]]) -> float:
                 await asyncio.sleep(0.05)
 
 
-async def test_a_server_that_is_killed_and_started_again_is_found_again_with_all_that_was_written(
-    mortal: MilvusServer, collection: str
-) -> None:
+async def test_a_server_that_was_killed_is_found_again_with_all_of_it(mortal: MilvusServer, collection: str) -> None:
     async with opened(mortal.address(collection, DIMENSION), search=SEARCH_SECONDS) as store:
         await put(await prepared(store), memory("m"))
         mortal.kill()
@@ -94,9 +92,7 @@ async def test_a_server_that_is_killed_and_started_again_is_found_again_with_all
         assert await found(store) == {"m", "n"}
 
 
-async def test_a_frozen_server_costs_a_search_its_limit_and_the_next_ones_nothing(
-    store: MilvusStore, milvus_server: MilvusServer
-) -> None:
+async def test_a_frozen_server_costs_one_search_its_limit(store: MilvusStore, milvus_server: MilvusServer) -> None:
     took = []
     milvus_server.freeze()
     try:
@@ -133,7 +129,7 @@ async def test_whoever_is_not_admitted_learns_why_and_never_what_the_token_was(
         assert "root" not in str(refused.value)
 
 
-async def test_databases_share_nothing_and_tls_is_verified(
+async def test_databases_are_apart_and_tls_is_checked(
     milvus_server: MilvusServer, collection: str, tmp_path: Path
 ) -> None:
     client = milvus_server.client()

@@ -35,9 +35,7 @@ from memory.runtime.metrics import Metrics
         ("milvus_lite-3.2.2", True, True, []),
     ],
 )
-def test_a_version_tells_whether_texts_are_found_within_texts_and_how_users_are_indexed(
-    version: str, finds_words: bool, is_lite: bool, kinds: list[str]
-) -> None:
+def test_a_version_tells_what_it_can_do(version: str, finds_words: bool, is_lite: bool, kinds: list[str]) -> None:
     can = capabilities_of(version)
     assert can == Capabilities(is_lite=is_lite, finds_words=finds_words)
     assert [one.index_type for one in schema.index(pymilvus, can=can) if one.field_name == "user_id"] == kinds
@@ -102,9 +100,7 @@ def test_the_record_is_read_from_wherever_a_milvus_keeps_it(kept: str) -> None:
     assert schema.origin_of({"fields": [], **described}) == MINE
 
 
-async def test_a_collection_without_a_record_holds_vectors_of_no_model_that_is_known(
-    milvus: RealMilvus, collection: str
-) -> None:
+async def test_without_a_record_vectors_are_of_no_known_model(milvus: RealMilvus, collection: str) -> None:
     async with opened(milvus, collection, None, OTHER.dimension) as unnamed:
         await put_one(unnamed, OTHER.dimension)
     async with opened(milvus, collection, OTHER) as other:
@@ -131,9 +127,7 @@ async def test_an_empty_collection_takes_another_model_however_many_start_at_onc
             await mine.prepare()
 
 
-async def test_a_part_that_runs_on_while_its_vectors_are_replaced_writes_none_of_its_own(
-    milvus: RealMilvus, collection: str
-) -> None:
+async def test_a_part_that_runs_on_while_vectors_are_replaced_writes_none(milvus: RealMilvus, collection: str) -> None:
     async with opened(milvus, collection, MINE) as running:
         await put_one(running)
         await running.delete("ann", ["m"])

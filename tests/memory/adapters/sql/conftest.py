@@ -9,10 +9,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import pytest
+from turn_logs import START
 
 from memory.adapters.sql.sqlite_database import SqliteConnection, SqliteDatabase
-
-Job = Callable[[SqliteConnection], object]
+from memory.adapters.sql.turn_log import SqlTurnLog
 
 
 @pytest.fixture
@@ -21,11 +21,24 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+async def database(path: Path) -> AsyncIterator[SqliteDatabase]:
+    async with SqliteDatabase(path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def log(database: SqliteDatabase) -> SqlTurnLog:
+    return SqlTurnLog(database, clock=lambda: START)
+
+
+@pytest.fixture
 def busy() -> Callable[..., AbstractAsyncContextManager[None]]:
     """The writer of a database is in the middle of a transaction, after `job`, until this ends."""
 
     @asynccontextmanager
-    async def busy(database: SqliteDatabase, job: Job = lambda _: None) -> AsyncIterator[None]:
+    async def busy(
+        database: SqliteDatabase, job: Callable[[SqliteConnection], object] = lambda _: None
+    ) -> AsyncIterator[None]:
         has_begun, may_end = threading.Event(), threading.Event()
 
         def wait(connection: SqliteConnection) -> None:

@@ -6,8 +6,8 @@ import asyncio
 import sqlite3
 import stat
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,10 +31,9 @@ Busy = Callable[[SqliteDatabase], AbstractAsyncContextManager[None]]
 
 
 @pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
-    async with SqliteDatabase(tmp_path / "turns.sqlite") as opened:
-        await opened.write(lambda connection: connection.raw.execute("CREATE TABLE told (what TEXT)").close())
-        yield opened
+async def database(database: SqliteDatabase) -> SqliteDatabase:
+    await database.write(lambda connection: connection.raw.execute("CREATE TABLE told (what TEXT)").close())
+    return database
 
 
 def tell(what: str, connection: SqliteConnection) -> None:
@@ -45,7 +44,7 @@ def told(connection: SqliteConnection) -> list[str]:
     return [what for (what,) in connection.raw.execute("SELECT what FROM told ORDER BY rowid")]
 
 
-async def test_a_glance_takes_no_thread_and_sees_what_was_committed(database: SqliteDatabase) -> None:
+async def test_a_glance_takes_no_thread_sees_what_was_committed_and_writes_nothing(database: SqliteDatabase) -> None:
     await database.write(lambda connection: tell("one", connection))
     threads: list[threading.Thread] = []
 
@@ -55,6 +54,8 @@ async def test_a_glance_takes_no_thread_and_sees_what_was_committed(database: Sq
 
     assert await database.read_now(look) == ["one"]
     assert threads == [threading.current_thread()]
+    with pytest.raises(Unavailable, match="readonly"):
+        await database.read_now(lambda connection: tell("two", connection))
 
 
 async def test_a_glance_that_would_have_to_wait_waits_in_the_readers_thread(database: SqliteDatabase) -> None:
@@ -71,12 +72,7 @@ async def test_a_glance_that_would_have_to_wait_waits_in_the_readers_thread(data
     assert threads[1].name.startswith("turn-log-reader")
 
 
-async def test_a_glance_writes_nothing(database: SqliteDatabase) -> None:
-    with pytest.raises(Unavailable, match="readonly"):
-        await database.read_now(lambda connection: tell("one", connection))
-
-
-async def test_what_is_posted_together_is_committed_together_and_in_order(database: SqliteDatabase) -> None:
+async def test_what_comes_together_is_committed_together_and_in_order(database: SqliteDatabase) -> None:
     before, over = database.commits, asyncio.Event()
     for number in range(3):
         database.post(partial(tell, str(number)))
@@ -84,12 +80,8 @@ async def test_what_is_posted_together_is_committed_together_and_in_order(databa
     await over.wait()
     assert await database.read(told) == ["0", "1", "2", "last"]
     assert database.commits == before + 1
-
-
-async def test_what_is_written_at_the_same_time_is_one_transaction(database: SqliteDatabase) -> None:
-    before = database.commits
     await asyncio.gather(*(database.write(partial(tell, str(number))) for number in range(20)))
-    assert database.commits == before + 1
+    assert database.commits == before + 2
 
 
 async def test_a_write_behind_more_than_a_batch_is_committed_when_it_returns(database: SqliteDatabase) -> None:
@@ -141,9 +133,7 @@ async def test_a_job_that_fails_takes_no_other_of_its_transaction_along(
 
 
 @pytest.mark.parametrize("code", [sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT])
-async def test_an_error_of_the_whole_database_fails_the_transaction(
-    database: SqliteDatabase, busy: Busy, code: int
-) -> None:
+async def test_an_error_of_the_database_fails_the_transaction(database: SqliteDatabase, busy: Busy, code: int) -> None:
     error = sqlite3.OperationalError("disk")
     error.sqlite_errorcode = code
     results = await _together(database, busy, partial(_raises, error))
@@ -205,28 +195,21 @@ async def assert_refused(path: Path, why: str) -> None:
             pass
 
 
-async def test_a_file_that_is_no_database_stops_the_start_and_is_left_alone(path: Path) -> None:
-    path.parent.mkdir()
-    path.write_bytes(b"this is a letter, not a database " * 100)
-    await assert_refused(path, "damaged or no SQLite database")
-    assert path.read_bytes().startswith(b"this is a letter")
-
-
-async def test_a_damaged_database_stops_the_start(path: Path) -> None:
-    async with SqliteDatabase(path) as database:
-        await a_log(database).append(LEARNT)
-    content = bytearray(path.read_bytes())
-    content[100:4096] = b"\xff" * 3996
-    path.write_bytes(bytes(content))
-    await assert_refused(path, "move it")
-
-
-async def test_the_database_of_something_else_is_not_touched(path: Path) -> None:
-    path.parent.mkdir()
-    with sqlite3.connect(path) as other:
+async def test_a_file_that_is_damaged_or_not_ours_stops_the_start_and_a_letter_is_left_alone(tmp_path: Path) -> None:
+    letter, recipes, damaged = (tmp_path / name for name in ("letter", "recipes", "damaged"))
+    letter.write_bytes(b"this is a letter, not a database " * 100)
+    with closing(sqlite3.connect(recipes)) as other:
         other.execute("CREATE TABLE recipes (name TEXT)")
-    other.close()
-    await assert_refused(path, "something else")
+    async with SqliteDatabase(damaged) as database:
+        await a_log(database).append(LEARNT)
+    content = damaged.read_bytes()
+    damaged.write_bytes(content[:100] + b"\xff" * 3996 + content[4096:])
+    await assert_refused(letter, "damaged or no SQLite database")
+    assert letter.read_bytes().startswith(b"this is a letter")
+    await assert_refused(recipes, "something else")
+    await assert_refused(damaged, "move it")
+    for impossible in (tmp_path, letter / "turns.sqlite"):
+        await assert_refused(impossible, "name another")
 
 
 @pytest.mark.parametrize("version", [1, VERSION + 1])
@@ -234,12 +217,6 @@ async def test_a_file_of_another_version_stops_the_start(path: Path, version: in
     async with SqliteDatabase(path) as database:
         await database.write(lambda connection: connection.raw.execute(f"PRAGMA user_version = {version}"))
     await assert_refused(path, f"version {version}, this memproxy reads version {VERSION}")
-
-
-async def test_a_path_that_cannot_be_a_file_stops_the_start(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    for impossible in (tmp_path, tmp_path / "file" / "turns.sqlite"):
-        await assert_refused(impossible, "name another")
 
 
 NOTE = PastNote("about m1", ("m1",), 7)
@@ -253,16 +230,14 @@ class Desk:
     filter_: SqlNoteBook
     api: SqlNoteBook
 
-    def busy_disk(self) -> threading.Event:
-        """Its writer is stuck, outside of any transaction of the file, until the event is set."""
+    @contextmanager
+    def busy_disk(self) -> Iterator[None]:
+        """Its writer is stuck, outside of any transaction of the file."""
         may_go_on = threading.Event()
-
-        def wait(_: SqliteConnection) -> None:
-            may_go_on.wait(60)
-
         assert self.database._writer is not None
-        self.database._writer.thread.submit(wait, None)  # type: ignore[arg-type]
-        return may_go_on
+        self.database._writer.thread.submit(lambda _: may_go_on.wait(60), None)  # type: ignore[arg-type]
+        yield
+        may_go_on.set()
 
 
 @pytest.fixture
@@ -272,13 +247,12 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
 
 
 async def test_the_process_that_made_it_finds_it_before_it_is_written(desk: Desk) -> None:
-    may_go_on = desk.busy_disk()
-    async with asyncio.timeout(30):  # nobody waits for the disk
-        await desk.filter_.keep("ann", "k", NOTE, made_at=1.0)
-    assert await notes_of(desk.filter_, "ann", ["k"]) == {"k": NOTE}
-    assert await notes_of(desk.filter_, "bob", ["k"]) == {}
-    assert await notes_of(desk.api, "ann", ["k"]) == {}
-    may_go_on.set()
+    with desk.busy_disk():
+        async with asyncio.timeout(30):  # nobody waits for the disk
+            await desk.filter_.keep("ann", "k", NOTE, made_at=1.0)
+        assert await notes_of(desk.filter_, "ann", ["k"]) == {"k": NOTE}
+        assert await notes_of(desk.filter_, "bob", ["k"]) == {}
+        assert await notes_of(desk.api, "ann", ["k"]) == {}
     await desk.database.write(lambda _: None)
     assert await notes_of(desk.api, "ann", ["k"]) == {"k": NOTE}
     async with asyncio.timeout(30):
@@ -286,10 +260,8 @@ async def test_the_process_that_made_it_finds_it_before_it_is_written(desk: Desk
             await asyncio.sleep(0.001)
 
 
-async def test_it_is_found_too_if_its_write_ends_right_after_the_rows_were_read(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    may_go_on, rows_of = desk.busy_disk(), chat_states.SQL.chat_state
+async def test_it_is_found_too_if_written_while_rows_are_read(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows_of = chat_states.SQL.chat_state
 
     def read(connection: SqliteConnection, **asked: Any) -> list[Any]:
         rows = rows_of(connection, **asked).fetchall()
@@ -297,35 +269,31 @@ async def test_it_is_found_too_if_its_write_ends_right_after_the_rows_were_read(
         return rows
 
     monkeypatch.setattr(chat_states.SQL, "chat_state", read)
-    await desk.filter_.keep("ann", "k", NOTE, made_at=1.0)
-    assert await notes_of(desk.filter_, "ann", ["k"]) == {"k": NOTE}
-    may_go_on.set()
+    with desk.busy_disk():
+        await desk.filter_.keep("ann", "k", NOTE, made_at=1.0)
+        assert await notes_of(desk.filter_, "ann", ["k"]) == {"k": NOTE}
 
 
 async def test_it_takes_the_place_of_an_older_one_at_once(desk: Desk) -> None:
     await desk.filter_.keep("ann", "k", PastNote("old", ("m0",), 7), made_at=1.0)
     await desk.database.write(lambda _: None)
-    may_go_on = desk.busy_disk()
-    await desk.filter_.keep("ann", "k", NOTE, made_at=2.0)
-    assert await notes_of(desk.filter_, "ann", ["k"]) == {"k": NOTE}
-    may_go_on.set()
+    with desk.busy_disk():
+        await desk.filter_.keep("ann", "k", NOTE, made_at=2.0)
+        assert await notes_of(desk.filter_, "ann", ["k"]) == {"k": NOTE}
 
 
 @pytest.mark.parametrize("forgotten", [["m1"], []])
 async def test_what_another_process_forgot_meanwhile_is_not_found(desk: Desk, forgotten: list[str]) -> None:
-    may_go_on = desk.busy_disk()
-    await desk.filter_.keep("ann", "k", NOTE, made_at=1.0)
-    await desk.api.drop("ann", forgotten, now=2.0)
-    assert await notes_of(desk.filter_, "ann", ["k"]) == {}
-    may_go_on.set()
+    with desk.busy_disk():
+        await desk.filter_.keep("ann", "k", NOTE, made_at=1.0)
+        await desk.api.drop("ann", forgotten, now=2.0)
+        assert await notes_of(desk.filter_, "ann", ["k"]) == {}
     await desk.database.write(lambda _: None)
     assert await notes_of(desk.filter_, "ann", ["k"]) == {}
     assert await notes_of(desk.api, "ann", ["k"]) == {}
 
 
-async def test_other_processes_find_it_when_anything_is_written_or_in_any_case_soon(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_others_find_it_when_anything_is_written_or_soon(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notes, "IN_PASSING_SECONDS", 3_600.0)
     await desk.filter_.keep("ann", "k1", NOTE, made_at=1.0)
     commits = desk.database.commits

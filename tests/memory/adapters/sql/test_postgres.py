@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from postgres_server import ROLE, PostgresServer, own_postgres_server, postgres_server
 from turn_logs import START, ManualClock, a_turn, ids_of, lease_at, tell
+from words_left import files_with
 
 from memory.adapters.sql import beating_owners
 from memory.adapters.sql import ledger as sql_ledger
@@ -68,9 +69,7 @@ async def eventually_open(log: SqlTurnLog, turn_id: str) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_what_was_acknowledged_survives_kill_9_of_the_server_and_its_clients_go_on(
-    mortal: PostgresServer,
-) -> None:
+async def test_what_was_acknowledged_survives_kill_9_and_clients_go_on(mortal: PostgresServer) -> None:
     async with PostgresDatabase(PostgresAddress(mortal.url)) as database:
         log = SqlTurnLog(database, clock=ManualClock())
         for number in range(20):
@@ -156,9 +155,7 @@ async def test_a_statement_that_a_failed_transaction_was_to_prepare_is_run_again
             assert await run(look) is None
 
 
-async def test_a_read_by_key_ends_soon_where_the_server_is_slow_and_waits_for_no_longer_read(
-    server: PostgresServer, database: PostgresDatabase
-) -> None:
+async def test_a_read_by_key_ends_soon_beside_long_ones(server: PostgresServer, database: PostgresDatabase) -> None:
     """The longer ones wait for the lock for three seconds each, and are more than there are threads for them."""
 
     def look(connection: Connection) -> object:
@@ -174,9 +171,7 @@ async def test_a_read_by_key_ends_soon_where_the_server_is_slow_and_waits_for_no
     assert None in await longer
 
 
-async def test_a_lock_that_is_being_taken_while_the_barrier_closes_is_not_taken_behind_it(
-    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_lock_is_taken_behind_the_barrier(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its transaction has looked for a barrier, and found none."""
     looked, goes_on, again, written = threading.Event(), threading.Event(), threading.Event(), asyncio.Event()
 
@@ -203,7 +198,9 @@ async def test_a_lock_that_is_being_taken_while_the_barrier_closes_is_not_taken_
     assert written.is_set()
 
 
-async def test_a_job_that_raises_takes_no_other_of_its_transaction_along(database: PostgresDatabase) -> None:
+async def test_a_job_that_raises_or_cannot_be_stored_takes_no_other_along(database: PostgresDatabase) -> None:
+    """Of its transaction. The text is not quoted."""
+
     def wrong(connection: Connection) -> None:
         ADD(connection, user_id="ann")
         raise KeyError("wrong")
@@ -211,18 +208,12 @@ async def test_a_job_that_raises_takes_no_other_of_its_transaction_along(databas
     await database.write(lambda connection: MAKE(connection, user_id="ann", revision=0))
     jobs = [lambda connection: ADD(connection, user_id="ann").fetchone()] * 10
     jobs.insert(5, wrong)
+    jobs.insert(8, partial(MAKE, user_id="se\0cret", revision=0))
     results = await asyncio.gather(*map(database.write, jobs), return_exceptions=True)
-    assert isinstance(results.pop(5), KeyError)
-    assert results == [(number,) for number in range(1, 11)]
-
-
-async def test_a_text_that_postgresql_cannot_store_fails_alone_and_is_not_quoted(database: PostgresDatabase) -> None:
-    jobs = [partial(MAKE, user_id=user, revision=0) for user in ("ann", "se\0cret", "bob")]
-    first, refused, last = await asyncio.gather(*map(database.write, jobs), return_exceptions=True)
-    assert isinstance(refused, Unusable)
+    refused, raised = results.pop(8), results.pop(5)
+    assert (type(refused), type(raised)) == (Unusable, KeyError)
     assert "cret" not in str(refused)
-    assert not isinstance(first, BaseException)
-    assert not isinstance(last, BaseException)
+    assert results == [(number,) for number in range(1, 11)]
 
 
 def test_an_owner_is_dead_whose_number_stands_still_while_ours_goes_on() -> None:
@@ -248,9 +239,7 @@ def test_whoever_was_late_itself_takes_nobody_for_dead_before_it_has_watched_aga
     assert not watch.is_still("other", at=back), "both were cut off, and the other is back as we are"
 
 
-async def test_what_a_dead_process_held_is_free_and_a_living_one_keeps_it(
-    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_the_dead_held_is_free_for_others(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(beating_owners, "BEAT_SECONDS", 0.05)
     monkeypatch.setattr(beating_owners, "DEAD_SECONDS", 0.5)
     address, clock = PostgresAddress(server.url), ManualClock()
@@ -304,9 +293,7 @@ def test_a_database_that_cannot_be_used_ends_the_start_with_what_to_do(
 
 
 @pytest.mark.parametrize("granted", ["SELECT", "SELECT, INSERT, UPDATE"])
-async def test_a_role_without_a_right_to_tables_is_told_which_and_the_grant_that_gives_it(
-    server: PostgresServer, granted: str
-) -> None:
+async def test_a_role_without_a_right_is_told_the_grant_that_gives_it(server: PostgresServer, granted: str) -> None:
     name = f"partial_{granted.count(',')}"
     changed(server, f"CREATE DATABASE {name}", f'CREATE ROLE "the {name}" LOGIN')
     owner, role = of(server, name), of(server, name, f"the {name}")
@@ -363,12 +350,7 @@ async def test_what_was_deleted_is_in_no_row_and_once_rewritten_in_no_file_of_a_
         await PostgresRewriting(address, bytes_max=1 << 30).rewrite()
     report = tables_scanned(address, WholeId("42"))
     assert ("rows of turns" in report.found_in, report.items > 0) == (False, True)
-    [files] = server.table_files()
-    assert not [file for file in files.rglob("*") if holds(file, word)]
-
-
-def holds(file: Path, word: str) -> bool:
-    return file.is_file() and word.encode() in file.read_bytes()
+    assert files_with(server.table_files(), [word]) == []
 
 
 async def test_tables_that_the_role_may_not_rewrite_are_not_taken_for_rewritten(server: PostgresServer) -> None:

@@ -50,23 +50,17 @@ def calls_in(module: str) -> list[tuple[str, set[str]]]:
 
 
 @pytest.mark.parametrize("module", FILES)
-def test_statements_are_called_with_the_parameters_that_they_name(module: str) -> None:
+def test_statements_are_called_with_the_parameters_that_they_name_and_sqlite_understands_them(module: str) -> None:
     texts, calls = texts_in(module), calls_in(module)
     assert {name for name, _ in calls} == set(texts), "each is called, and no other"
     for name, given in calls:
         named = set(re.findall(r"(?<!:):([a-z_]\w*)", texts[name]))
         assert "" in given or given == named, name
-
-
-@pytest.mark.parametrize("module", FILES)
-def test_sqlite_understands_every_statement(module: str) -> None:
     with closing(sqlite3.connect(":memory:")) as connection:
         for statement in schema():
             connection.execute(sqlite_schema(statement))
-        for text in texts_in(module).values():
-            statement = sqlite_statement(text)
-            named = dict.fromkeys(re.findall(r":([a-z_]\w*)", statement))
-            connection.execute(f"EXPLAIN {statement}", named)
+        for statement in map(sqlite_statement, texts.values()):
+            connection.execute(f"EXPLAIN {statement}", dict.fromkeys(re.findall(r":([a-z_]\w*)", statement)))
 
 
 @pytest.mark.parametrize("module", FILES)
@@ -74,7 +68,6 @@ def test_postgresql_understands_every_statement(module: str) -> None:
     server, typed = postgres_server(), TYPED.get(module, {})
     prepare_tables(PostgresAddress(server.url))
     with server.connect() as connection:
-        for text in texts_in(module).values():
-            statement = postgres_statement(text)
+        for statement in map(postgres_statement, texts_in(module).values()):
             named = {name: typed.get(name) for name in re.findall(r"%\((\w+)\)s", statement)}
             connection.execute(f"EXPLAIN {statement}", named)

@@ -11,11 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
-from turn_logs import START, ManualClock, a_turn, ids_of, lease_at, leased, tell, windows
+from turn_logs import START, a_turn, ids_of, lease_at, leased, tell, windows
 
 from memory.adapters.sql import job_writer, sqlite_database
 from memory.adapters.sql.ledger import SqlUserLedger
@@ -29,19 +28,17 @@ STATEMENTS_MAX = 15
 Busy = Callable[..., AbstractAsyncContextManager[None]]
 
 
-def damage(connection: SqliteConnection, *, turn_id: str, parent: str) -> None:
-    connection.raw.execute("UPDATE turn_branches SET parent_id = ? WHERE turn_id = ?", (parent, turn_id))
-
-
 @pytest.mark.parametrize("parents", [{"t1": "t1"}, {"t1": "t2", "t2": "t1"}, {"t1": "gone"}])
-async def test_a_cycle_or_a_hole_never_loops(tmp_path: Path, parents: dict[str, str]) -> None:
-    async with asyncio.timeout(60), SqliteDatabase(tmp_path / "turns.sqlite") as database:
-        log = SqlTurnLog(database, clock=ManualClock())
+async def test_no_cycle_and_no_hole_loops(database: SqliteDatabase, log: SqlTurnLog, parents: dict[str, str]) -> None:
+    def damage(connection: SqliteConnection) -> None:
+        for turn_id, parent in parents.items():
+            connection.raw.execute("UPDATE turn_branches SET parent_id = ? WHERE turn_id = ?", (parent, turn_id))
+
+    async with asyncio.timeout(60):
         first = SentExchange("k1", (Message("user", "a"),), "x")
         await log.trees.open(a_turn("t1", text="a"), SentConversation(("k1",)))
         await log.trees.open(a_turn("t2", text="b"), SentConversation(("k2",), (first,)))
-        for turn_id, parent in parents.items():
-            await database.write(partial(damage, turn_id=turn_id, parent=parent))
+        await database.write(damage)
         for number, key in enumerate(("k3", "k4", "k5")):
             await log.trees.open(a_turn(f"n{number}", text=key), SentConversation((key,), (first,)))
         assert [turn.id async for turn in log.turns("ann")] == ["t1", "t2", "n0", "n1", "n2"]
@@ -49,97 +46,77 @@ async def test_a_cycle_or_a_hole_never_loops(tmp_path: Path, parents: dict[str, 
 
 @pytest.mark.parametrize("length", [10, 150])
 async def test_the_next_message_of_a_long_conversation_costs_as_much_as_of_a_short_one(
-    tmp_path: Path, length: int
+    database: SqliteDatabase, log: SqlTurnLog, length: int
 ) -> None:
-    async with SqliteDatabase(tmp_path / "turns.sqlite") as database:
-        log = SqlTurnLog(database, clock=ManualClock())
-        earlier: tuple[SentExchange, ...] = ()
-        for number in range(length):
-            await log.trees.open(a_turn(f"t{number}"), SentConversation((f"k{number}",), earlier))
-            earlier += (SentExchange(f"k{number}", (Message("user", "a"),), "x"),)
-        statements: list[str] = []
-        await database.write(partial(watch, statements=statements))
-        await log.trees.open(a_turn("last"), SentConversation(("k",), earlier))
-        steps = [one for one in statements if "BEGIN" not in one and "COMMIT" not in one]
-        assert len(steps) <= STATEMENTS_MAX
-
-
-def watch(connection: SqliteConnection, *, statements: list[str]) -> None:
-    connection.raw.set_trace_callback(statements.append)
+    earlier: tuple[SentExchange, ...] = ()
+    for number in range(length):
+        await log.trees.open(a_turn(f"t{number}"), SentConversation((f"k{number}",), earlier))
+        earlier += (SentExchange(f"k{number}", (Message("user", "a"),), "x"),)
+    statements: list[str] = []
+    await database.write(lambda connection: connection.raw.set_trace_callback(statements.append))
+    await log.trees.open(a_turn("last"), SentConversation(("k",), earlier))
+    steps = [one for one in statements if "BEGIN" not in one and "COMMIT" not in one]
+    assert len(steps) <= STATEMENTS_MAX
 
 
 def a_log(database: SqliteDatabase) -> SqlTurnLog:
     return SqlTurnLog(database, clock=lambda: START)
 
 
-async def test_a_burst_costs_a_few_transactions(path: Path, busy: Busy) -> None:
+async def test_a_burst_costs_a_few_transactions(database: SqliteDatabase, log: SqlTurnLog, busy: Busy) -> None:
     """What comes while the writer is busy is written together."""
-    async with SqliteDatabase(path) as database:
-        log = a_log(database)
-        before = database.commits
-        async with asyncio.TaskGroup() as group, busy(database):
-            for number in range(500):
-                group.create_task(log.append(a_turn(f"t{number}", status=TurnStatus.CLOSED)))
-            await asyncio.sleep(0)
-        assert database.commits - before <= 4  # the busy one, and 500 turns in groups of at most 256
-        assert (await log.depth(now=START)).due == 500
+    before = database.commits
+    async with asyncio.TaskGroup() as group, busy(database):
+        for number in range(500):
+            group.create_task(log.append(a_turn(f"t{number}", status=TurnStatus.CLOSED)))
+        await asyncio.sleep(0)
+    assert database.commits - before <= 4  # the busy one, and 500 turns in groups of at most 256
+    assert (await log.depth(now=START)).due == 500
 
 
-async def test_asking_in_vain_costs_no_transaction(path: Path) -> None:
-    async with SqliteDatabase(path) as database:
-        log = a_log(database)
-        await log.open(a_turn("t1"))
-        before = database.commits
-        for _ in range(20):
-            assert await lease_at(log, START) is None
-            assert await log.recover() == 0
-        assert database.commits == before
+async def test_asking_in_vain_costs_no_transaction(database: SqliteDatabase, log: SqlTurnLog) -> None:
+    await log.open(a_turn("t1"))
+    before = database.commits
+    for _ in range(20):
+        assert await lease_at(log, START) is None
+        assert await log.recover() == 0
+    assert database.commits == before
 
 
-async def test_reads_do_not_wait_for_writes_nor_does_the_loop(path: Path, busy: Busy) -> None:
-    async with SqliteDatabase(path) as database:
-        log = a_log(database)
-        await tell(log, "t1")
-        async with busy(database, lambda connection: connection.raw.execute("DELETE FROM turns")):
-            assert [turn.id async for turn in log.turns("ann")] == ["t1"]
-        assert [turn.id async for turn in log.turns("ann")] == []
-
-
-async def test_a_cancelled_caller_leaves_a_whole_write(path: Path) -> None:
-    async with SqliteDatabase(path) as database:
-        log = a_log(database)
-        for number in range(20):
-            opening = asyncio.ensure_future(tell(log, f"t{number}"))  # noqa: TID251  # the task is what gets cancelled
-            await asyncio.sleep(number * 0.0001)
-            opening.cancel()
-            await asyncio.gather(opening, return_exceptions=True)
-        await tell(log, "last")
-        depth = await log.depth(now=START)
-        record = [turn async for turn in log.turns("ann")]
-        assert depth.opened + depth.due == len(record)
-        assert depth.due == sum(turn.status is TurnStatus.CLOSED for turn in record)
-
-
-async def test_a_full_disk_is_said_and_got_over(path: Path) -> None:
-    async with SqliteDatabase(path) as database:
-        log = a_log(database)
-        await tell(log, "t1")
-        pages = await database.read(lambda connection: connection.raw.execute("PRAGMA page_count").fetchone()[0])
-        await database.write(
-            lambda connection: connection.raw.execute(f"PRAGMA max_page_count = {pages + 1}").fetchall()
-        )
-        large = replace(a_turn("t2"), messages=(Message("user", "x" * 100_000),))
-        with pytest.raises(Unavailable, match="full"):
-            await log.open(large)
+async def test_reads_and_the_loop_wait_for_no_writes(database: SqliteDatabase, log: SqlTurnLog, busy: Busy) -> None:
+    await tell(log, "t1")
+    async with busy(database, lambda connection: connection.raw.execute("DELETE FROM turns")):
         assert [turn.id async for turn in log.turns("ann")] == ["t1"]
-        await database.write(lambda connection: connection.raw.execute("PRAGMA max_page_count = 1000000").fetchall())
+    assert [turn.id async for turn in log.turns("ann")] == []
+
+
+async def test_a_cancelled_caller_leaves_a_whole_write(log: SqlTurnLog) -> None:
+    for number in range(20):
+        opening = asyncio.ensure_future(tell(log, f"t{number}"))  # noqa: TID251  # the task is what gets cancelled
+        await asyncio.sleep(number * 0.0001)
+        opening.cancel()
+        await asyncio.gather(opening, return_exceptions=True)
+    await tell(log, "last")
+    depth = await log.depth(now=START)
+    record = [turn async for turn in log.turns("ann")]
+    assert depth.opened + depth.due == len(record)
+    assert depth.due == sum(turn.status is TurnStatus.CLOSED for turn in record)
+
+
+async def test_a_full_disk_is_said_and_got_over(database: SqliteDatabase, log: SqlTurnLog) -> None:
+    await tell(log, "t1")
+    pages = await database.read(lambda connection: connection.raw.execute("PRAGMA page_count").fetchone()[0])
+    await database.write(lambda connection: connection.raw.execute(f"PRAGMA max_page_count = {pages + 1}").fetchall())
+    large = replace(a_turn("t2"), messages=(Message("user", "x" * 100_000),))
+    with pytest.raises(Unavailable, match="full"):
         await log.open(large)
-        assert ids_of(await lease_at(log, START)) == ["t1"]
+    assert [turn.id async for turn in log.turns("ann")] == ["t1"]
+    await database.write(lambda connection: connection.raw.execute("PRAGMA max_page_count = 1000000").fetchall())
+    await log.open(large)
+    assert ids_of(await lease_at(log, START)) == ["t1"]
 
 
-async def test_a_busy_database_is_unavailable_in_time_and_still_read(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_busy_database_is_unavailable_and_still_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sqlite_database._connect.__kwdefaults__, "seconds_max", 0.2)
     async with SqliteDatabase(path) as database:
         await tell(a_log(database), "t1")
@@ -153,9 +130,7 @@ async def test_a_busy_database_is_unavailable_in_time_and_still_read(
         await a_log(database).open(a_turn("t2"))
 
 
-async def test_a_writer_that_hangs_lets_callers_go_and_refuses_more_than_it_can_hold(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_hanging_writer_lets_callers_go_and_refuses_more(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_writer, "CALL_SECONDS_MAX", 0.1)
     monkeypatch.setattr(job_writer, "WAITING_JOBS_MAX", 5)
     may_end = threading.Event()
@@ -207,25 +182,24 @@ def lines_of(child: subprocess.Popen[str], count: int) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("lines", [1, 40])
-async def test_what_was_told_survives_kill_9_and_open_turns_become_unknown_at_once(path: Path, lines: int) -> None:
-    async with SqliteDatabase(path) as database:
-        log = a_log(database)
-        with process("chat", path, "ann") as child:
-            heard = lines_of(child, lines)
-            assert await log.recover() == 0  # it lives
-            child.kill()
-            child.wait()
-        found = await log.recover()
-        assert found >= 1 or heard[-1][0] == "closed"
-        status = {turn.id: turn.status async for turn in log.turns("ann")}
-        assert TurnStatus.OPENED not in status.values()
-        for word, turn_id in heard:
-            assert status[turn_id] == TurnStatus.CLOSED if word == "closed" else status[turn_id]
-        learnt = [turn_id for window in await windows(log, START) for turn_id in window]
-        assert learnt == list(status)  # each once, in the order of opening
-        owners = database.owners
-        files = [entry.name for entry in owners.folder.iterdir() if not entry.name.startswith(".")]
-        assert files == [owners.name], "none of the dead"
+async def test_what_was_told_survives_kill_9(path: Path, database: SqliteDatabase, log: SqlTurnLog, lines: int) -> None:
+    with process("chat", path, "ann") as child:
+        heard = lines_of(child, lines)
+        assert await log.recover() == 0  # it lives
+        child.kill()
+        child.wait()
+    found = await log.recover()
+    assert found >= 1 or heard[-1][0] == "closed"
+    status = {turn.id: turn.status async for turn in log.turns("ann")}
+    assert TurnStatus.OPENED not in status.values()
+    for word, turn_id in heard:
+        assert status[turn_id] == TurnStatus.CLOSED if word == "closed" else status[turn_id]
+    learnt = [turn_id for window in await windows(log, START) for turn_id in window]
+    assert learnt == list(status)  # each once, in the order of opening
+    owners = database.owners
+    files = [entry.name for entry in owners.folder.iterdir() if not entry.name.startswith(".")]
+    assert files == [owners.name], "none of the dead"
+    await database.__aexit__(None, None, None)
     assert [entry.name for entry in owners.folder.iterdir()] == [".setup"]
 
 

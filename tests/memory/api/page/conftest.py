@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from milvus_lite_server import MilvusLiteServer
 from page_world import PageWorld, fill, page_world
-from pages import MY_PAGE, Opener, Watched, chromium, watched
-from playwright.sync_api import Browser, expect
+from pages import MY_PAGE, Opener, chromium, watched
+from playwright.sync_api import Browser, Page, expect
 
 MISSING = "NO CHROMIUM ON THE PATH: THE WEB PAGE IS NOT TESTED (on Debian: apt install chromium)"
 expect.set_options(timeout=30_000)  # ends what hangs; no time is judged
@@ -40,7 +40,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def open_page(browser: Browser, world: PageWorld) -> Opener:
-    def opened(path: str = MY_PAGE, *, mode: str = "development", **options: Any) -> AbstractContextManager[Watched]:
+    def opened(path: str = MY_PAGE, *, mode: str = "development", **options: Any) -> AbstractContextManager[Page]:
         return watched(browser, world.urls[mode] + path, **options)
 
     return opened

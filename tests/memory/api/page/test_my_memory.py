@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from keyboard import Keys, by_keys
 from page_world import QUESTION, PageWorld
-from pages import Opener, card
-from playwright.sync_api import Locator, Page, expect
+from pages import Opener, card, details
+from playwright.sync_api import expect
 
 IS_WITHIN = "document.activeElement === document.body || Boolean(document.activeElement.closest('dialog'))"
 
@@ -36,47 +35,29 @@ def test_every_action_can_be_used_by_keys_alone(open_page: Opener, user: str, wo
         forget_all(keys, world, user)
 
 
-def use(keys: Keys, name: str, *pressed: str, hears: str = "", **way: Any) -> None:
-    """The control of that name. `way`: to it, as `Keys.go` takes it."""
-    keys.go(name, **way)
-    keys.press(*pressed)
-    if hears:
-        keys.hears(hears)
-
-
-def details(page: Page, content: str) -> Locator:
-    return card(page, content).get_by_role("button", name="Details")
-
-
 def skip_to_the_content(keys: Keys) -> None:
-    keys.press("Tab")
-    keys.is_at(keys.page.get_by_role("link", name="Skip to content"))
-    keys.press("Enter")
-    keys.is_at(keys.page.get_by_role("main"))
-    keys.press("Tab")
-    keys.is_at_button("Pause")
+    keys.press("Tab", then_at=keys.page.get_by_role("link", name="Skip to content"))
+    keys.press("Enter", then_at=keys.page.get_by_role("main"))
+    keys.press("Tab", then_at="Pause")
 
 
 def open_what_a_memory_came_from(keys: Keys) -> None:
     """Its words, the answers that used it, and their receipts."""
     tea = card(keys.page, "Prefers green tea to coffee")
     opener = details(keys.page, "Prefers green tea to coffee")
-    use(keys, "Details", "Enter")
-    keys.is_at(opener)
+    keys.use("Details", "Enter", then_at=opener)
     expect(opener).to_have_attribute("aria-expanded", "true")
     expect(tea).to_contain_text("I'd rather have green tea than coffee")
     expect(tea).to_contain_text("It was never corrected, and replaced nothing.")
     expect(tea).not_to_contain_text("2 + 2")
-    use(keys, "Show the answer", "Space")
-    keys.is_at_button("Hide the answer")
+    keys.use("Show the answer", "Space", then_at="Hide the answer")
     answer = tea.locator(".answer")
     expect(answer.locator("blockquote")).to_have_text([QUESTION, "A good *green* tea, <b>of course</b>."])
     expect(answer.locator(".lines li")).to_have_text(["Prefers green tea to coffeefor this question"])
     expect(answer.locator("dl")).to_contain_text("12 ms")
-    keys.press("Space")
-    keys.is_at_button("Show the answer")
+    keys.press("Space", then_at="Show the answer")
     expect(answer).to_be_hidden()
-    use(keys, "Details", "Space", backward=True)
+    keys.use("Details", "Space", backward=True)
     expect(opener).to_have_attribute("aria-expanded", "false")
     keys.is_at(opener)
 
@@ -84,14 +65,10 @@ def open_what_a_memory_came_from(keys: Keys) -> None:
 def search(keys: Keys) -> None:
     field = keys.page.get_by_label("Search my memories")
     keys.go("Search my memories", backward=True)
-    keys.type("which drink do I like?")
-    keys.press("Enter")
-    keys.hears("found.")
-    keys.is_at(field)
+    keys.enter("which drink do I like?", hears="found.", then_at=field)
     expect(keys.page.get_by_role("heading", name="Best matches first")).to_be_visible()
     expect(keys.page.get_by_role("article").first).to_contain_text("green tea")
-    use(keys, "Clear", "Space", hears="3 memories shown.")
-    keys.is_at(field)
+    keys.use("Clear", "Space", hears="3 memories shown.", then_at=field)
 
 
 def export_all(keys: Keys, user: str) -> None:
@@ -102,18 +79,15 @@ def export_all(keys: Keys, user: str) -> None:
         lines = Path(waiting.value.path()).read_text(encoding="utf-8").splitlines()
         assert json.loads(lines[0])["user_id"] == user
         keys.hears("All memories were exported.")
-        keys.is_at_button("Export")
+        keys.is_at("Export")
 
 
 def pause_and_resume(keys: Keys, world: PageWorld, user: str) -> None:
     opt_outs = world.parts.stores.opt_outs
-    use(keys, "Pause", "Space", hears="Memory is paused.", backward=True)
-    keys.is_at_button("Resume")
+    keys.use("Pause", "Space", hears="Memory is paused.", backward=True, then_at="Resume")
     expect(keys.page.get_by_text("Paused since")).to_be_visible()
     assert world.run(opt_outs.since(user)) is not None
-    keys.press("Enter")
-    keys.hears("Memory is used again from the next chat on.")
-    keys.is_at_button("Pause")
+    keys.press("Enter", hears="Memory is used again from the next chat on.", then_at="Pause")
     assert world.run(opt_outs.since(user)) is None
 
 
@@ -122,18 +96,14 @@ def correct(keys: Keys, world: PageWorld, user: str) -> None:
     correct_it = card(keys.page, "Lives in Porto").get_by_role("button", name="Correct")
     text = keys.page.get_by_label("Corrected text")
     correct_it.focus()
-    keys.press("Enter")
-    keys.is_at(text)
+    keys.press("Enter", then_at=text)
     keys.type(" and on the moon")
-    keys.press("Escape")
-    keys.is_at(correct_it)
+    keys.press("Escape", then_at=correct_it)
     assert "Lives in Porto" in world.contents(user)
-    keys.press("Enter")
-    keys.is_at(text)
+    keys.press("Enter", then_at=text)
     keys.press("Control+A")
     keys.type("Lives in Lisbon")
-    use(keys, "Save", "Space", hears="The memory was corrected.")
-    keys.is_at(details(keys.page, "Lives in Lisbon"))
+    keys.use("Save", "Space", hears="The memory was corrected.", then_at=details(keys.page, "Lives in Lisbon"))
     assert "Lives in Lisbon" in world.contents(user)
     assert "Lives in Porto" not in world.contents(user)
     keys.press("Enter")
@@ -149,31 +119,25 @@ def forget(keys: Keys, world: PageWorld, user: str) -> None:
     forget_it = card(keys.page, first).get_by_role("button", name="Forget")
     forget_it.focus()
     for opens, leaves in (("Enter", "Escape"), ("Space", "Enter")):
-        keys.press(opens)
-        keys.is_at_button("Cancel")
-        keys.press(leaves)
-        keys.is_at(forget_it)
+        keys.press(opens, then_at="Cancel")
+        keys.press(leaves, then_at=forget_it)
     assert len(world.contents(user)) == 3
-    keys.press("Enter")
-    keys.is_at_button("Cancel")
-    use(keys, "Forget it", "Enter", hears="The memory was forgotten.")
-    keys.is_at(details(keys.page, left[0]))
+    keys.press("Enter", then_at="Cancel")
+    keys.use("Forget it", "Enter", hears="The memory was forgotten.", then_at=details(keys.page, left[0]))
     expect(keys.page.locator(".content")).to_have_text(left)
     assert sorted(world.contents(user)) == sorted(left)
 
 
 def choose_and_restore(keys: Keys, world: PageWorld, user: str) -> None:
     page, status = keys.page, keys.page.get_by_label("Show")
-    use(keys, "Show", "ArrowDown", hears="1 memory shown.", backward=True)
+    keys.use("Show", "ArrowDown", hears="1 memory shown.", backward=True)
     expect(page.locator(".content")).to_have_text(["Lives in Braga"])
     page.get_by_label("Kind").select_option("Events")
     expect(page.get_by_text("No memory matches this choice.")).to_be_visible()
     page.get_by_label("Kind").select_option("Any")
     keys.hears("1 memory shown.")
-    keys.press("ArrowDown")
-    keys.hears("1 memory shown.")
-    keys.is_at(status)
-    use(keys, "Restore", "Enter", hears="The memory is current again.")
+    keys.press("ArrowDown", hears="1 memory shown.", then_at=status)
+    keys.use("Restore", "Enter", hears="The memory is current again.")
     keys.is_at(details(page, "Was looking for a used bicycle"))
     expect(page.locator("#summary")).to_have_text("3 current memories · 1 replaced")
     assert "Was looking for a used bicycle" in world.contents(user)
@@ -182,19 +146,13 @@ def choose_and_restore(keys: Keys, world: PageWorld, user: str) -> None:
 def forget_all(keys: Keys, world: PageWorld, user: str) -> None:
     """Only once the word is typed."""
     word = keys.page.get_by_label("Type “forget” to confirm")
-    use(keys, "Forget all…", "Enter", backward=True)
-    keys.is_at(word)
+    keys.use("Forget all…", "Enter", backward=True, then_at=word)
     for key in ("Tab",) * 4 + ("Shift+Tab",) * 5:
         keys.press(key)
         assert keys.page.evaluate(IS_WITHIN), "the focus left the dialog"
-    keys.press("Escape")
-    keys.is_at_button("Forget all…")
+    keys.press("Escape", then_at="Forget all…")
     assert len(world.contents(user)) == 3
-    keys.press("Space")
-    keys.is_at(word)
-    keys.type("forget")
-    keys.press("Enter")
-    keys.hears("4 memories were forgotten.")
-    keys.is_at_button("Forget all…")
+    keys.press("Space", then_at=word)
+    keys.enter("forget", hears="4 memories were forgotten.", then_at="Forget all…")
     assert world.contents(user) == []
     expect(keys.page.get_by_role("article")).to_have_count(0)

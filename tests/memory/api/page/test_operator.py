@@ -6,7 +6,6 @@ After each action it is checked where the focus is and what is announced.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 from keyboard import HeldAnswer, Keys, by_keys
@@ -20,14 +19,6 @@ from memory.adapters.evaluation_reports import FolderOfReports
 pytestmark = pytest.mark.usefixtures("no_dead_letters_of_others")
 otherwise = pytest.mark.full("one walk through each page is in the first tier")
 OFFLINE = "The server cannot be reached."
-
-
-def use(keys: Keys, name: str, *pressed: str, hears: str = "", **way: Any) -> None:
-    """The control of that name. `way`: to it, as `Keys.go` takes it."""
-    keys.go(name, **way)
-    keys.press(*pressed)
-    if hears:
-        keys.hears(hears)
 
 
 def part(keys: Keys, name: str) -> Locator:
@@ -89,26 +80,18 @@ def see_health_and_queue(keys: Keys) -> None:
 def drop_and_replay(keys: Keys, world: PageWorld) -> None:
     """The focus is then at what stands in the place of the letter, or above it."""
     first, second, third, fourth = letters(keys, world, 4)
-    use(keys, f"Drop dead letter {second}", "Enter")
-    keys.is_at_button("Cancel")
-    keys.press("Escape")
-    keys.is_at_button(f"Drop dead letter {second}")
+    keys.use(f"Drop dead letter {second}", "Enter", then_at="Cancel")
+    keys.press("Escape", then_at=f"Drop dead letter {second}")
     assert letters(keys, world, 4) == [first, second, third, fourth]
-    keys.press("Space")
-    keys.is_at_button("Cancel")
-    use(keys, "Drop", "Enter", hears="1 dead letter was dropped.")
-    keys.is_at_button(f"Drop dead letter {third}")
-    use(keys, f"Replay dead letter {fourth}", "Space", hears="1 dead letter will be learnt again.")
-    keys.is_at_button(f"Replay dead letter {third}")
+    keys.press("Space", then_at="Cancel")
+    keys.use("Drop", "Enter", hears="1 dead letter was dropped.", then_at=f"Drop dead letter {third}")
+    keys.use(f"Replay dead letter {fourth}", "Space", hears="1 dead letter will be learnt again.")
+    keys.is_at(f"Replay dead letter {third}")
     assert letters(keys, world, 2) == [first, third]
-    use(keys, "Replay all 2", "Enter", backward=True)
-    keys.is_at_button("Cancel")
-    keys.press("Enter")
-    keys.is_at_button("Replay all 2")
-    keys.press("Enter")
-    keys.is_at_button("Cancel")
-    use(keys, "Replay", "Enter", hears="2 dead letters will be learnt again.")
-    keys.is_at(place(keys, "Dead letters"))
+    keys.use("Replay all 2", "Enter", backward=True, then_at="Cancel")
+    keys.press("Enter", then_at="Replay all 2")
+    keys.press("Enter", then_at="Cancel")
+    keys.use("Replay", "Enter", hears="2 dead letters will be learnt again.", then_at=place(keys, "Dead letters"))
     expect(place(keys, "Dead letters")).to_have_text("No turns were given up.")
     assert letters(keys, world, 0) == []
     world.run(world.parts.state.turn_log.withdraw("operated", opened_before=math.inf))  # nobody learns it here
@@ -119,31 +102,28 @@ def load_older_requests(keys: Keys) -> None:
     rows = part(keys, "Requests").locator("tbody tr")
     expect(rows).to_have_count(25)
     expect(rows.first).to_contain_text("Used")
-    use(keys, "Load older requests", "Enter", hears="Updates are paused.")
+    keys.use("Load older requests", "Enter", hears="Updates are paused.")
     older = keys.page.get_by_role("group", name="Older requests").first
     keys.is_at(older)
     before = len(keys.asked)
     keys.page.clock.fast_forward(60_000)
-    keys.press("Tab")
-    keys.is_at(older.locator("summary").first)
+    keys.press("Tab", then_at=older.locator("summary").first)
     keys.press("Space")
     expect(older.locator("details[open]")).to_contain_text("search 6.1 ms")
     expect(older.locator("details[open]")).to_contain_text("r-operated-")
     assert keys.asked[before:] == []
-    use(keys, "Resume updates", "Enter", hears="The page updates every five seconds.", limit=100)
+    keys.use("Resume updates", "Enter", hears="The page updates every five seconds.", limit=100)
 
 
 def pause_and_resume(keys: Keys, world: PageWorld) -> None:
     newest = part(keys, "Requests").locator("tbody tr").first
-    keys.is_at_button("Pause updates")
-    keys.press("Enter")
-    keys.hears("Updates are paused.")
+    keys.is_at("Pause updates")
+    keys.press("Enter", hears="Updates are paused.")
     world.keep(receipt("later", "one"))
     keys.page.clock.fast_forward(60_000)
     expect(newest).to_contain_text("Used")
-    keys.is_at_button("Resume updates")
-    keys.press("Space")
-    keys.hears("The page updates every five seconds.")
+    keys.is_at("Resume updates")
+    keys.press("Space", hears="The page updates every five seconds.")
     keys.page.clock.fast_forward(6_000)
     expect(newest).to_contain_text("Nothing found")
 
@@ -151,10 +131,10 @@ def pause_and_resume(keys: Keys, world: PageWorld) -> None:
 def open_reports(keys: Keys) -> None:
     rows = part(keys, "Evaluation reports").locator("tbody tr")
     expect(rows).to_have_count(20)
-    use(keys, "Show figures of recall-20", "Enter", limit=100)
+    keys.use("Show figures of recall-20", "Enter", limit=100)
     figures = keys.page.get_by_role("group", name="Figures of recall-20")
     expect(figures.locator("td")).to_have_text(["all", "0.20", "(none)", ""])
-    use(keys, "Load older reports", "Enter")
+    keys.use("Load older reports", "Enter")
     expect(part(keys, "Evaluation reports").get_by_label("Show figures of recall-00")).to_be_visible()
     keys.is_at(keys.page.get_by_role("group", name="Older evaluation reports"))
 
@@ -164,17 +144,15 @@ def test_a_letter_that_comes_while_a_question_is_open_waits_for_the_answer(open_
     world.bury("wait-keys", "w1", "w2")
     with by_keys(open_page(OPERATORS_PAGE, has_clock=True)) as keys:
         _, second = letters(keys, world, 2)
-        use(keys, f"Drop dead letter {second}", "Enter")
-        keys.is_at_button("Cancel")
+        keys.use(f"Drop dead letter {second}", "Enter", then_at="Cancel")
         world.bury("wait-keys", "w3")
         refresh(keys)
-        keys.press("Enter")
-        keys.is_at_button(f"Drop dead letter {second}")
+        keys.press("Enter", then_at=f"Drop dead letter {second}")
         has_letters(keys, 2)
         keys.go("Pause updates", backward=True)
         refresh(keys)
         has_letters(keys, 3)
-        keys.is_at_button("Pause updates")
+        keys.is_at("Pause updates")
 
 
 @otherwise
@@ -182,12 +160,11 @@ def test_after_a_drop_the_focus_is_at_the_next_letter_that_is_left(open_page: Op
     world.bury("other-keys", "o1", "o2", "o3", "o4")
     with by_keys(open_page(OPERATORS_PAGE)) as keys:
         first, second, third, _ = letters(keys, world, 4)
-        use(keys, f"Drop dead letter {second}", "Enter")
-        keys.is_at_button("Cancel")
+        keys.use(f"Drop dead letter {second}", "Enter", then_at="Cancel")
         world.run(world.parts.state.turn_log.drop([first]))  # by somebody else
-        use(keys, "Drop", "Enter", hears="1 dead letter was dropped.")
+        keys.use("Drop", "Enter", hears="1 dead letter was dropped.")
         has_letters(keys, 2)
-        keys.is_at_button(f"Drop dead letter {third}")
+        keys.is_at(f"Drop dead letter {third}")
 
 
 @otherwise
@@ -203,17 +180,17 @@ def test_a_letter_is_not_drawn_again_where_a_refresh_showed_the_drop_first(open_
         has_letters(keys, 1)
         held.release()
         keys.hears("1 dead letter was dropped.")
-        keys.is_at_button(f"Drop dead letter {second}")
+        keys.is_at(f"Drop dead letter {second}")
         world.bury("late-keys", "l3")
         refresh(keys)
-        keys.is_at_button(f"Drop dead letter {second}")
+        keys.is_at(f"Drop dead letter {second}")
         has_letters(keys, 1)
 
 
 @otherwise
 def test_a_failure_is_announced_once_and_the_focus_stays_in_its_part(open_page: Opener, world: PageWorld) -> None:
     world.keep(receipt("failing-keys", "f"))
-    with by_keys(open_page(OPERATORS_PAGE, has_clock=True), expected=("ERR_INTERNET_DISCONNECTED",)) as keys:
+    with by_keys(open_page(OPERATORS_PAGE, has_clock=True, expected=("ERR_INTERNET_DISCONNECTED",))) as keys:
         page = keys.page
         keys.go("Show receipt r-failing-keys-f")
         page.context.set_offline(True)
@@ -223,12 +200,11 @@ def test_a_failure_is_announced_once_and_the_focus_stays_in_its_part(open_page: 
         assert sum(OFFLINE in one for one in keys.said) == 5
         with page.expect_event("requestfailed", lambda request: request.url.endswith("/operator/queue")):
             page.clock.fast_forward(6_000)
-        use(keys, "Try again", "Enter")
-        keys.is_at(place(keys, "Requests"))
+        keys.use("Try again", "Enter", then_at=place(keys, "Requests"))
         expect(place(keys, "Requests").get_by_role("alert")).to_be_visible()
         assert sum(OFFLINE in one for one in keys.said) == 6, "again only because it was asked for"
         page.context.set_offline(False)
-        use(keys, "Try again", "Space")
+        keys.use("Try again", "Space")
         expect(place(keys, "Requests").locator("tbody tr").first).to_be_visible()
         keys.is_at(place(keys, "Requests"))
         page.clock.fast_forward(6_000)
@@ -238,18 +214,16 @@ def test_a_failure_is_announced_once_and_the_focus_stays_in_its_part(open_page: 
 @otherwise
 def test_a_token_that_is_refused_is_announced_and_shows_nothing(open_page: Opener, world: PageWorld) -> None:
     world.keep(receipt("hidden", "h"))
-    with by_keys(open_page(OPERATORS_PAGE, mode="header"), expected=("403", "401")) as keys:
+    with by_keys(open_page(OPERATORS_PAGE, mode="header", expected=("403", "401"))) as keys:
         token = keys.page.get_by_label("Service token")
         keys.is_at(token)
         for refused, said in ((PROGRAM, "The server refused this"), ("mpt_guess", ""), ("nonsense", "")):
-            keys.type(refused)
-            keys.press("Enter")
-            keys.hears(said)
+            keys.enter(refused)
+            keys.hears(said)  # whatever it is
             expect(keys.page.get_by_role("alert").first).to_be_visible()
             keys.is_at(token)
             expect(token).to_have_value("")
             assert "hidden" not in keys.page.inner_text("body")
-        keys.type(OPERATOR)
-        keys.press("Enter")
+        keys.enter(OPERATOR)
         expect(part(keys, "Requests")).to_contain_text("hidden")
         keys.is_at(keys.page.get_by_role("main"))

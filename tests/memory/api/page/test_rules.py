@@ -41,8 +41,7 @@ def test_my_memory_is_accessible_in_every_state(open_page: Opener, world: PageWo
     user = f"axe-{theme}-{locale}"
     fill(world, user)
     language, details, correct, forget, search = LANGUAGES[locale]
-    with open_page(locale=locale, color_scheme=theme) as opened:
-        page = opened.page
+    with open_page(locale=locale, color_scheme=theme, expected=("ERR_INTERNET_DISCONNECTED",)) as page:
         assert page.evaluate("document.documentElement.lang") == language
         expect(page.get_by_role("textbox")).to_be_visible()
         assert accessibility_faults(page) == []
@@ -71,18 +70,16 @@ def test_my_memory_is_accessible_in_every_state(open_page: Opener, world: PageWo
         press(page, search)
         expect(page.get_by_role("alert")).to_be_visible()
         assert accessibility_faults(page) == []
-        opened.assert_clean(expected=("ERR_INTERNET_DISCONNECTED",))
 
 
 @pytest.mark.parametrize(("theme", "locale"), LOOKS)
 def test_the_operators_page_is_accessible(open_page: Opener, world: PageWorld, theme: str, locale: str) -> None:
     world.bury("axe", f"axe-{theme}-{locale}")
     world.keep(receipt("axe", f"{theme}-{locale}", "m"))
-    with open_page(OPERATORS_PAGE, locale=locale, color_scheme=theme) as opened:
-        opened.page.locator("summary").first.click()
-        expect(opened.page.locator(".letters tbody tr").first).to_be_visible()
-        assert accessibility_faults(opened.page) == []
-        opened.assert_clean()
+    with open_page(OPERATORS_PAGE, locale=locale, color_scheme=theme) as page:
+        page.locator("summary").first.click()
+        expect(page.locator(".letters tbody tr").first).to_be_visible()
+        assert accessibility_faults(page) == []
 
 
 @pytest.mark.parametrize("path", ["/v1/memory/ui/", OPERATORS_PAGE])
@@ -90,10 +87,9 @@ def test_the_operators_page_is_accessible(open_page: Opener, world: PageWorld, t
 def test_nothing_is_cut_off_at_any_width(open_page: Opener, world: PageWorld, path: str, width: int) -> None:
     fill(world, f"wide-{width}-{len(path)}")
     world.bury("narrow", f"narrow-{width}-{len(path)}", reason="a-reason-without-spaces-" * 8)
-    with open_page(path, user=f"wide-{width}-{len(path)}", viewport={"width": width, "height": 800}) as opened:
-        expect(opened.page.locator("main article, main tbody tr").first).to_be_visible()
-        assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
-        opened.assert_clean()
+    with open_page(path, user=f"wide-{width}-{len(path)}", viewport={"width": width, "height": 800}) as page:
+        expect(page.locator("main article, main tbody tr").first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_a_token_of_some_projects_shows_those_and_offers_nothing_for_all(open_page: Opener, world: PageWorld) -> None:
@@ -103,8 +99,7 @@ def test_a_token_of_some_projects_shows_those_and_offers_nothing_for_all(open_pa
         memory("bound", "green", "The green plan", project_id="green"),
     )
     verified = claims(sub="bound", projects=["red", "blue"])  # as the proxy hands a verified token over
-    with open_page(mode="jwt", extra_http_headers=verified) as opened:
-        page = opened.page
+    with open_page(mode="jwt", extra_http_headers=verified) as page:
         expect(page.locator(".content")).to_have_text("The red plan")
         page.get_by_role("button", name="Details").click()
         expect(page.get_by_role("article")).to_contain_text("It was never corrected")
@@ -112,7 +107,6 @@ def test_a_token_of_some_projects_shows_those_and_offers_nothing_for_all(open_pa
         expect(page.get_by_role("button", name="Export")).to_have_count(0)
         page.get_by_label("Project").select_option("blue")
         expect(page.locator(".content")).to_have_text("The blue plan")
-        opened.assert_clean()
 
 
 def test_a_page_of_another_origin_changes_nothing_and_sees_nothing(browser: Browser, world: PageWorld) -> None:
