@@ -7,7 +7,6 @@ not interpret words. Pure.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from itertools import groupby, pairwise
 
@@ -16,6 +15,7 @@ from markdown_it import MarkdownIt
 SHAPELESS_MAX = 8  # invisible characters that a text may have; bidirectional scripts need a few
 RUN_MIN = 3  # invisible characters in a row; emoji have two: a selector and a joiner
 LOOK_ALIKE = {"LATIN", "GREEK", "CYRILLIC"}
+SPELLED_MIN = 12  # single letters in a row: more than a name has that is spelled
 DISGUISED_MIN = 2  # words whose alphabet changes twice or more: "TNFα" has one change
 HIDDEN_WORDS_MIN = 3  # of a comment; "<!-- nav -->" in a pasted page has no effect on a model
 
@@ -30,8 +30,6 @@ PICTURES_FIRST, PICTURES_LAST = "\U0001f000", "\U0001fbff"  # the range of new e
 UNSEEN_STYLES = ("display:none", "visibility:hidden", "font-size:0", "opacity:0")
 UNSEEN_TARGETS = ("", "#")  # link targets of Markdown comments: "[//]: # (a comment)"
 
-_WORD = re.compile(r"[^\W\d_]{3,}")
-_LETTER_BY_LETTER = re.compile(r"(?:(?<!\S)[A-Za-zÀ-ɏΑ-ωА-я][^\S\n]+){11}[A-Za-zÀ-ɏΑ-ωА-я](?!\S)")  # longer than names
 _markdown = MarkdownIt("commonmark").enable("table")
 _without_isolates = dict.fromkeys(map(ord, ISOLATES + ISOLATE_END))
 
@@ -61,10 +59,15 @@ def _has_shapeless(message: str) -> bool:
 
 
 def _is_disguised(message: str) -> bool:
-    if _LETTER_BY_LETTER.search(message):
+    words = message.split()
+    runs = (len(list(run)) for is_letter, run in groupby(words, _is_cased_letter) if is_letter)
+    if max(runs, default=0) >= SPELLED_MIN:
         return True
-    mixed = (word for word in _WORD.findall(message) if not word.isascii() and _alphabet_changes(word) >= 2)
-    return not message.isascii() and sum(1 for _ in mixed) >= DISGUISED_MIN
+    return sum(not word.isascii() and _alphabet_changes(word) >= 2 for word in words) >= DISGUISED_MIN
+
+
+def _is_cased_letter(word: str) -> bool:
+    return len(word) == 1 and word.upper() != word.lower()
 
 
 def _alphabet_changes(word: str) -> int:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -333,9 +334,7 @@ def _in_transaction(connection: PostgresConnection, begin: LiteralString, job: J
             result = job(connection)
             raw.execute("COMMIT")
         return result
-    except FORGOTTEN:
-        raise  # inside the transaction, so that the pool closes the connection
-    except BaseException:
-        if not raw.closed and raw.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+    finally:
+        is_failed = not raw.closed and raw.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
+        if is_failed and not isinstance(sys.exception(), FORGOTTEN):  # whose connection the pool closes, as it is
             raw.execute("ROLLBACK")
-        raise
