@@ -285,9 +285,7 @@ async def test_a_long_silence_is_a_gap_and_so_are_lost_turns(
 
 
 @pytest.mark.parametrize(("seconds", "is_gap"), [(0.5, False), (4.5, False), (6.0, True)])
-async def test_after_a_restart_there_is_a_gap_if_it_took_long(
-    deployment: Deployment, process: Process, seconds: float, *, is_gap: bool
-) -> None:
+async def test_a_long_start_is_a_gap(deployment: Deployment, process: Process, seconds: float, *, is_gap: bool) -> None:
     await process.log.times.beat()
     await process.log.times.end()
     deployment.clock.now += seconds

@@ -94,9 +94,7 @@ async def test_without_memory_every_byte_passes_but_our_fields(stack: FilterStac
     assert stack.recall.asked == []
 
 
-async def test_twenty_megabytes_pass_with_a_note_and_without_our_fields(
-    stack: FilterStack, upstream: RecordingUpstream
-) -> None:
+async def test_twenty_megabytes_pass_with_a_note_alone(stack: FilterStack, upstream: RecordingUpstream) -> None:
     answer = await stack.chat(asking("alice", padding="x" * (20 << 20)))
     assert memory_headers(answer)["x-memory-status"] == "used"
     received = exact(upstream.last_chat())
@@ -104,9 +102,7 @@ async def test_twenty_megabytes_pass_with_a_note_and_without_our_fields(
     assert "memory_context" not in received.json()
 
 
-async def test_a_body_past_the_limit_passes_untouched_when_its_length_is_known(
-    stack: FilterStack, upstream: RecordingUpstream
-) -> None:
+async def test_a_body_of_a_known_length_past_the_limit_passes(stack: FilterStack, upstream: RecordingUpstream) -> None:
     body = asking("alice", padding="x" * (CHAT_BYTES_MAX + (4 << 20)))
     answer = await stack.chat(body)
     assert answer.status_code == 200
@@ -212,9 +208,7 @@ async def streams_started(stack: FilterStack) -> set[str]:
 
 
 @pytest.mark.parametrize("path", sorted(STRIPPED_PATHS))
-async def test_apis_without_memory_are_stripped_and_otherwise_left_alone(
-    stack: FilterStack, upstream: RecordingUpstream, path: str
-) -> None:
+async def test_an_api_without_memory_is_stripped(stack: FilterStack, upstream: RecordingUpstream, path: str) -> None:
     async with stack.client() as client:
         answer = await client.post(path, content=b'{"prompt":"hi"' + OURS)
         assert answer.status_code == 200
@@ -260,9 +254,7 @@ async def stream(stack: FilterStack, body: dict[str, Any]) -> bytes:
         return b"".join([piece async for piece in answer.aiter_raw()])
 
 
-async def test_a_plain_reply_becomes_a_turn_with_what_the_client_said_and_not_what_we_added(
-    stack: FilterStack, upstream: RecordingUpstream
-) -> None:
+async def test_a_turn_is_what_the_client_said_and_was_answered(stack: FilterStack, upstream: RecordingUpstream) -> None:
     answer = await stack.chat(saying("ann"))
     assert answer.json()["choices"][0]["message"]["content"] == "Noted."
     assert NOTE in upstream.last_chat().system_text()
@@ -272,9 +264,7 @@ async def test_a_plain_reply_becomes_a_turn_with_what_the_client_said_and_not_wh
     assert (turn.answer, turn.scope.session_id, turn.receipt_id) == ("Noted.", "s-1", "r-1")
 
 
-async def test_streamed_bytes_reach_the_client_exactly_and_the_answer_reaches_the_log(
-    stack: FilterStack, upstream: RecordingUpstream
-) -> None:
+async def test_a_stream_passes_exactly_and_is_in_the_log(stack: FilterStack, upstream: RecordingUpstream) -> None:
     upstream.answer = "Grüße, 你好, and so on " * 20
     assert await stream(stack, saying("bea", stream=True)) == b"".join(upstream.streamed)
     [turn] = await stack.turns("bea", until=1)

@@ -168,9 +168,7 @@ async def test_a_filter_that_is_starting_records_chats_and_is_asked_for_nothing(
 
 
 @pytest.mark.full("two filters leave in the middle of replies")
-async def test_a_leaving_filter_records_replies_to_their_end_and_one_that_cannot_leaves_their_turns_unknown(
-    upstream: RecordingUpstream,
-) -> None:
+async def test_a_filter_that_leaves_records_replies_or_leaves_turns_unknown(upstream: RecordingUpstream) -> None:
     """The client notices nothing in either case."""
     for grace, ends in ((HANG_SECONDS, TurnStatus.CLOSED), (0.5, TurnStatus.UNKNOWN)):
         upstream.chunk_seconds, upstream.chunk_count = 0.1, STREAM_CHUNKS

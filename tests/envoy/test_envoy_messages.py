@@ -105,9 +105,7 @@ async def test_streamed_events_reach_the_client_byte_for_byte(stack: FilterStack
     assert (turn.messages[0].content, turn.answer) == ("Hi", "Grüße 你好 — " * 40)
 
 
-async def test_the_sdk_s_conversation_is_one_session_with_one_prefix(
-    stack: FilterStack, server: MessagesServer
-) -> None:
+async def test_the_sdk_s_talk_is_one_session_with_one_prefix(stack: FilterStack, server: MessagesServer) -> None:
     """Plain, streamed and streamed by the SDK's helper, which raises where events are out of order."""
     async with sdk(stack, "goer") as client:
         messages = [user("My cat is called Miu.")]
@@ -132,9 +130,7 @@ async def test_the_sdk_s_conversation_is_one_session_with_one_prefix(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_the_answer_of_a_tool_loop_belongs_to_the_turn_that_the_user_opened(
-    stack: FilterStack, server: MessagesServer, stream: bool
-) -> None:
+async def test_a_tool_loop_is_answered_in_its_turn(stack: FilterStack, server: MessagesServer, stream: bool) -> None:
     name = f"looper-{stream}"
     server.content = [
         [thinking_block("Where?"), text_block("I look."), tool_block("weather", {"city": "Leeds"})],
@@ -194,7 +190,7 @@ async def test_claude_code_is_observed_without_its_own_words(stack: FilterStack,
     assert "boats" not in str(turns)
 
 
-async def test_refusals_reach_the_sdk_as_its_own_errors_and_leave_no_answer(
+async def test_refusals_are_the_sdk_s_own_errors_and_leave_no_answer(
     stack: FilterStack, server: MessagesServer
 ) -> None:
     server.error = "This model's maximum context length is 4096 tokens. However, you requested 9000."

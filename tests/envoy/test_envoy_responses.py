@@ -99,9 +99,7 @@ async def test_the_sdk_goes_on_from_a_response_in_the_same_session(stack: Filter
         ]
 
 
-async def test_a_response_of_another_user_is_a_new_session_without_a_word(
-    stack: FilterStack, server: ResponsesServer
-) -> None:
+async def test_a_response_of_another_user_is_continued_by_nobody(stack: FilterStack, server: ResponsesServer) -> None:
     async with sdk(stack, "ann") as ann, sdk(stack, "bob") as bob:
         first = await ann.responses.create(model="m", input="My cat is called Miu.")
         await stack.turns("ann", until=1)
@@ -113,9 +111,7 @@ async def test_a_response_of_another_user_is_a_new_session_without_a_word(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_the_answer_of_a_tool_loop_belongs_to_the_turn_that_the_user_opened(
-    stack: FilterStack, server: ResponsesServer, stream: bool
-) -> None:
+async def test_a_tool_loop_is_answered_in_its_turn(stack: FilterStack, server: ResponsesServer, stream: bool) -> None:
     user = f"looper-{stream}"
     async with sdk(stack, user) as client:
         server.output = [[call_item("weather")], [call_item("weather", call_id="c2")], [text_item("It rains.")]]
@@ -138,9 +134,7 @@ async def test_the_answer_of_a_tool_loop_belongs_to_the_turn_that_the_user_opene
         assert [message.content for message in turn.messages] == ["Will it rain where I live?"]
 
 
-async def test_clients_of_vllm_semantic_router_are_known_in_development_alone(
-    stack: FilterStack, server: ResponsesServer
-) -> None:
+async def test_the_router_s_clients_are_known_in_development_alone(stack: FilterStack, server: ResponsesServer) -> None:
     named = {"metadata": {"user_id": "routed"}, "user": "bob"}
     asked = {"model": "m", "input": "My cat is Miu.", **named, "auto_store": True}
     left = {name: value for name, value in asked.items() if name != "auto_store"}

@@ -79,9 +79,7 @@ async def test_without_a_valid_token_a_chat_goes_on_without_memory(
 
 
 @pytest.mark.parametrize("user", [" ada", "ada ", "a\rda", "ada\r\nx-authz-user-id: eve", "a\x00da", "x" * 257])
-async def test_a_user_that_no_id_can_be_has_no_memory_and_does_not_break_the_chat(
-    stack: FilterStack, user: str
-) -> None:
+async def test_a_user_that_no_id_can_be_has_no_memory_and_breaks_no_chat(stack: FilterStack, user: str) -> None:
     """Envoy would answer 503 if it had to write such a claim into a header of its own."""
     answer = await stack.chat(question(), **bearing(OURS.token(sub=user)))
     assert answer.status_code == 200
@@ -139,9 +137,7 @@ async def test_in_mode_header_a_contradiction_is_rejected_likewise(upstream: Rec
         assert await stack.turns("eve") == []
 
 
-async def test_where_tokens_are_required_chats_get_401_and_other_paths_stay_the_upstreams(
-    upstream: RecordingUpstream,
-) -> None:
+async def test_where_tokens_are_required_chats_get_401_and_other_paths_pass(upstream: RecordingUpstream) -> None:
     jwt = replace(INLINE, required=True, forward=False, token_header="x-user-token")
     async with running_stack(upstream.url, identity="jwt", jwt=jwt) as stack, stack.client() as client:
         before = len(upstream.received)
@@ -169,9 +165,7 @@ class KeyServer:
 
 
 @pytest.mark.full("keys are fetched again and again")
-async def test_keys_are_fetched_kept_over_an_outage_and_awaited_without_holding_a_chat(
-    upstream: RecordingUpstream,
-) -> None:
+async def test_keys_are_fetched_kept_over_an_outage_and_awaited_by_no_chat(upstream: RecordingUpstream) -> None:
     keys = KeyServer()
     keys.status = 503
     with served(Starlette(routes=[Route("/keys.json", keys.answer)])) as port:

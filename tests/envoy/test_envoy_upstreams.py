@@ -127,9 +127,7 @@ async def test_a_reply_with_trailers_is_passed_on_and_recorded(kind: str) -> Non
 
 @pytest.mark.full("two more stacks")
 @pytest.mark.parametrize(("is_kept_alive", "expected"), [(True, [200, 503]), (False, [200, 200])])
-async def test_with_a_connection_for_each_request_nothing_meets_the_closing(
-    is_kept_alive: bool, expected: list[int]
-) -> None:
+async def test_with_a_connection_a_request_nothing_meets_the_closing(is_kept_alive: bool, expected: list[int]) -> None:
     async with (
         serving(answer_once) as port,
         running_stack(f"http://127.0.0.1:{port}", upstream_keep_alive=is_kept_alive) as stack,
@@ -213,9 +211,7 @@ async def learnt(stack: FilterStack, model: str, placement: Placement) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_one_refused_request_moves_the_notes_of_that_model_to_the_front(
-    stack: FilterStack, server: TemplateServer
-) -> None:
+async def test_one_refusal_moves_that_model_s_notes_to_the_front(stack: FilterStack, server: TemplateServer) -> None:
     assert await asked(stack, "strict") == 400
     assert server.placed() == IN_THE_MIDDLE
     await learnt(stack, "strict", Placement.SYSTEM)
@@ -228,9 +224,7 @@ async def test_one_refused_request_moves_the_notes_of_that_model_to_the_front(
 
 
 @pytest.mark.parametrize("shape", [MISSING, LLAMA_CPP])
-async def test_a_template_without_any_system_message_loses_its_notes_after_some_refusals(
-    stack: FilterStack, server: TemplateServer, shape: str
-) -> None:
+async def test_after_some_refusals_notes_are_off(stack: FilterStack, server: TemplateServer, shape: str) -> None:
     server.tokenize, model, statuses = shape, f"none, {shape}", []
     async with asyncio.timeout(60):
         while await stack.recall.model_capabilities.placement(model) is not Placement.OFF:
@@ -242,9 +236,7 @@ async def test_a_template_without_any_system_message_loses_its_notes_after_some_
     assert server.placed() == WITHOUT
 
 
-async def test_a_server_that_tells_is_asked_once_beside_the_first_request(
-    stack: FilterStack, server: TemplateServer
-) -> None:
+async def test_a_server_that_tells_is_asked_once_beside_a_request(stack: FilterStack, server: TemplateServer) -> None:
     server.tokenize = VLLM
     await asked(stack, "none, told")  # may be refused: nothing waits for the answer
     await learnt(stack, "none, told", Placement.OFF)
@@ -256,9 +248,7 @@ async def test_a_server_that_tells_is_asked_once_beside_the_first_request(
     assert stack.count("memproxy_placement_switched_total", placement="off", source="asked") == 1
 
 
-async def test_a_refusal_for_length_teaches_the_window_and_moves_no_note(
-    stack: FilterStack, server: TemplateServer
-) -> None:
+async def test_a_refusal_for_length_teaches_the_window_alone(stack: FilterStack, server: TemplateServer) -> None:
     server.window = 300
     for more in ({}, {"memory_config": {"auto_store": False}}):
         stack.windows._known.clear()

@@ -34,9 +34,7 @@ def known(product: Product, user_id: str, statement: str) -> bool:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_told_in_session_a_is_injected_in_session_b(
-    shared_product: Product, upstream: RecordingUpstream, stream: bool
-) -> None:
+def test_told_in_a_is_injected_in_b(shared_product: Product, upstream: RecordingUpstream, stream: bool) -> None:
     user = f"sync-{stream}"
     client = openai.OpenAI(base_url=f"{shared_product.url}/v1", api_key="k", max_retries=0)
     told = client.chat.completions.create(
@@ -59,9 +57,7 @@ def test_told_in_session_a_is_injected_in_session_b(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_told_in_one_response_is_injected_into_another(
-    shared_product: Product, upstream: RecordingUpstream, stream: bool
-) -> None:
+def test_told_in_a_response_is_in_the_next(shared_product: Product, upstream: RecordingUpstream, stream: bool) -> None:
     user = f"responses-{stream}"
     client = openai.OpenAI(
         base_url=f"{shared_product.url}/v1", api_key="k", max_retries=0, default_headers={"x-authz-user-id": user}

@@ -67,9 +67,7 @@ def notes_of(messages: Sequence[dict[str, Any]]) -> list[str]:
     return [message["content"] for message in messages if str(message["content"]).startswith("<memory>")]
 
 
-def test_the_calls_of_a_tool_loop_read_one_note_with_the_same_bytes(
-    shared_product: Product, upstream: RecordingUpstream
-) -> None:
+def test_calls_of_a_tool_loop_read_the_same_note(shared_product: Product, upstream: RecordingUpstream) -> None:
     user, question = "looper", "What is my terrier called?"
     remembered(shared_product, user, "My terrier is called Quasimodo.")
     messages = [said("Good evening!"), heard("Hello."), said(question)]
@@ -84,9 +82,7 @@ def test_the_calls_of_a_tool_loop_read_one_note_with_the_same_bytes(
         assert call[: len(first)] == first
 
 
-def test_a_deleted_memory_is_in_no_later_request_of_a_conversation_that_had_it(
-    shared_product: Product, upstream: RecordingUpstream
-) -> None:
+def test_a_deleted_memory_is_in_no_later_request(shared_product: Product, upstream: RecordingUpstream) -> None:
     user, question = "regretter", "Where do I keep the key of my safe?"
     [key_id, _] = remembered(
         shared_product, user, "The key of my safe is under the aquarium.", "My violin was made in Cremona."
@@ -105,9 +101,7 @@ def test_a_deleted_memory_is_in_no_later_request_of_a_conversation_that_had_it(
     assert any("Cremona" in note for note in notes_of(later))
 
 
-def test_what_an_edited_turn_said_is_gone_and_back_with_its_branch(
-    shared_product: Product, upstream: RecordingUpstream
-) -> None:
+def test_an_edited_turn_goes_and_returns_with_its_branch(shared_product: Product, upstream: RecordingUpstream) -> None:
     user, opening = "writer of other beginnings", "Hello, I am new here."
     cat, dog = "My cat is called Mochi.", "My dog is called Rex."
     upstream.answer = "Hi."
@@ -163,9 +157,7 @@ def compacted(
     return found
 
 
-def test_a_long_history_is_replaced_by_its_state_and_the_last_turns(
-    shared_product: Product, upstream: RecordingUpstream
-) -> None:
+def test_a_long_history_becomes_its_state_and_last_turns(shared_product: Product, upstream: RecordingUpstream) -> None:
     user = "long talker"
     answer, sent = compacted(shared_product, upstream, user, "And what is the budget for the workshop?")
     assert sent[0]["content"].startswith(history()[0]["content"])
@@ -182,9 +174,7 @@ def test_a_long_history_is_replaced_by_its_state_and_the_last_turns(
     assert "conversation_so_far" not in record
 
 
-def test_nobody_is_compacted_who_did_not_ask_for_it_and_a_header_may_ask(
-    shared_product: Product, upstream: RecordingUpstream
-) -> None:
+def test_only_who_asks_is_compacted_and_a_header_may_ask(shared_product: Product, upstream: RecordingUpstream) -> None:
     user = "switcher"
     compacted(shared_product, upstream, user, "And what does the deposit cost?")
     messages = [*history(), said("How do I seal the deck?"), said("And then?")]

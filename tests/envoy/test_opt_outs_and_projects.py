@@ -58,9 +58,7 @@ def test_a_header_switches_memory_off_for_one_request(shared_product: Product, u
     assert "Ida" not in " ".join(product.memories("header-off"))
 
 
-def test_a_route_without_memory_is_neither_recalled_nor_learnt(
-    shared_product: Product, upstream: RecordingUpstream
-) -> None:
+def test_a_route_without_memory_is_not_recalled_or_learnt(shared_product: Product, upstream: RecordingUpstream) -> None:
     product = shared_product
     answer = product.chat(FACT, "guest", session_id="s1", headers={"host": OFF_ROUTE})
     assert answer.headers["x-memory-status"] == "disabled"
@@ -132,9 +130,7 @@ def test_members_who_accepted_are_told_others_are_not_and_a_removed_member_is_no
             assert not is_told(product, upstream, user, *said), user
 
 
-def test_what_is_said_in_a_chat_of_a_shared_project_stays_private_until_it_is_shared(
-    shared_product: Product, upstream: RecordingUpstream
-) -> None:
+def test_words_in_a_project_are_private_until_shared(shared_product: Product, upstream: RecordingUpstream) -> None:
     product = shared_product
     call(product, "ute", "POST", "/projects", {"project_id": "sharing"})
     let_in(product, "ute", "/projects/sharing", "uwe", "viewer")

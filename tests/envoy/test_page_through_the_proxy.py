@@ -29,9 +29,7 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
-def test_a_user_sees_and_forgets_through_the_proxy_what_a_chat_taught(
-    shared_product: Product, browser: Browser
-) -> None:
+def test_a_user_sees_and_forgets_by_the_proxy_what_a_chat_taught(shared_product: Product, browser: Browser) -> None:
     product, user = shared_product, "page-reader"
     product.chat("My dog is called Rex", user, session_id="s1")
     assert product.flush(user) == {"pending": 0, "failed": 0}
@@ -63,9 +61,7 @@ def test_the_proxy_refuses_a_forged_change_and_serves_the_operator_s_calls(share
     )
 
 
-async def test_what_a_tool_saves_a_chat_is_told_and_what_it_deletes_is_gone(
-    shared_product: Product, upstream: RecordingUpstream
-) -> None:
+async def test_a_chat_is_told_what_tools_save_and_keep(shared_product: Product, upstream: RecordingUpstream) -> None:
     user = "agent of the lighthouse"
     async with (
         create_mcp_http_client(headers={"x-authz-user-id": user}) as http,

@@ -80,9 +80,7 @@ def test_requests_for_advice_gain_by_a_profile(shared_product: Product, upstream
     assert covered(shared_product, upstream, "advised", profile=True) >= WITH_AT_LEAST
 
 
-def test_it_is_shown_pinned_and_switched_off_and_the_next_chat_follows(
-    shared_product: Product, upstream: RecordingUpstream
-) -> None:
+def test_it_is_shown_pinned_and_off_and_chats_follow(shared_product: Product, upstream: RecordingUpstream) -> None:
     teach(shared_product, "owner")
     shown = profile(shared_product, "owner").json()
     vegan = next(line for line in shown["lines"] if line["text"].endswith("I'm vegan."))
@@ -111,9 +109,7 @@ def test_nobody_has_to_ask_for_it_to_be_built_and_forgetting_and_erasing_reach_i
     assert profile(shared_product, "quiet").status_code == 404
 
 
-def test_a_used_memory_is_told_with_every_part_of_its_score_and_the_others_with_why_not(
-    shared_product: Product, upstream: RecordingUpstream
-) -> None:
+def test_a_receipt_tells_scores_and_why_others_were_not(shared_product: Product, upstream: RecordingUpstream) -> None:
     for number, statement in enumerate(STATED):
         shared_product.chat(statement, "receipts", session_id=f"s{number}")
     assert shared_product.flush("receipts") == {"pending": 0, "failed": 0}
@@ -190,9 +186,7 @@ def asked(product: Product, upstream: RecordingUpstream, user_id: str, question:
     return facts, summaries
 
 
-def test_a_question_about_a_past_conversation_gets_its_summary_and_a_question_for_a_fact_the_fact(
-    shared_product: Product, upstream: RecordingUpstream
-) -> None:
+def test_a_past_talk_gets_its_summary_a_fact_the_fact(shared_product: Product, upstream: RecordingUpstream) -> None:
     tell(shared_product, "sailor", "boat", BOAT, IN_MAY)
     tell(shared_product, "sailor", "kitchen", KITCHEN, IN_MARCH)
     made = summary(shared_product, "sailor", "boat")
@@ -220,9 +214,7 @@ def test_a_question_about_a_past_conversation_gets_its_summary_and_a_question_fo
     assert (facts, summaries) == ("", "")
 
 
-def test_what_is_forgotten_is_in_no_summary_and_no_later_note(
-    shared_product: Product, upstream: RecordingUpstream
-) -> None:
+def test_what_is_forgotten_is_in_no_summary_or_later_note(shared_product: Product, upstream: RecordingUpstream) -> None:
     tell(shared_product, "private", "boat", BOAT, IN_MAY)
     first = summary(shared_product, "private", "boat")
     question = "What did we talk about in May?"

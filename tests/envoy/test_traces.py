@@ -104,9 +104,7 @@ def test_the_window_of_a_turn_links_to_its_opening(shared_product: Product, trac
     assert steps == {"learn.read", "learn.apply"}
 
 
-def test_without_a_client_s_trace_envoy_begins_one_and_the_record_names_it(
-    shared_product: Product, trace_collector: TraceCollector
-) -> None:
+def test_without_a_trace_envoy_begins_one_on_record(shared_product: Product, trace_collector: TraceCollector) -> None:
     known = {span.trace_id for span in trace_collector.spans()}
     chat(shared_product, f"I moved to {MARKER} street.")
 
@@ -129,9 +127,7 @@ def test_a_client_that_wants_no_trace_gets_none(shared_product: Product, trace_c
 
 
 @pytest.mark.parametrize("port", ["proxy", "API"])
-def test_a_call_of_the_api_continues_its_trace_and_shows_its_steps(
-    shared_product: Product, trace_collector: TraceCollector, port: str
-) -> None:
+def test_a_call_of_the_api_is_in_its_trace(shared_product: Product, trace_collector: TraceCollector, port: str) -> None:
     trace = uuid.uuid4().hex
     base = shared_product.url if port == "proxy" else shared_product.api
     answer = httpx.post(
@@ -212,9 +208,7 @@ def test_nothing_exported_holds_words_names_or_addresses(
 
 @pytest.mark.parametrize("ratio", [0.0, 1.0])
 @pytest.mark.full("an Envoy for each share")
-async def test_a_client_decides_for_its_own_trace(
-    upstream: RecordingUpstream, trace_collector: TraceCollector, ratio: float
-) -> None:
+async def test_a_client_decides(upstream: RecordingUpstream, trace_collector: TraceCollector, ratio: float) -> None:
     tracing = TracingSettings(endpoint=trace_collector.url, sample_ratio=ratio)
     async with running_stack(upstream.url, tracing=tracing) as stack:
         for flag in ("00", "01"):

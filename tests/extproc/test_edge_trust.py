@@ -79,9 +79,7 @@ def test_a_header_can_only_take_memory_away(values: list[bytes], reason: str) ->
     ("sent", "reason"),
     [(headers(("x-memory", b"off")), "header_off"), (headers(host="guests.example.com"), "route_off")],
 )
-def test_such_a_request_is_stripped_and_neither_recalled_nor_recorded(
-    sent: list[tuple[str, bytes]], reason: str
-) -> None:
+def test_such_a_request_is_stripped_not_recalled_and_not_recorded(sent: list[tuple[str, bytes]], reason: str) -> None:
     injection = Injection(EdgeTrust(IdentityMode.HEADER, off_routes=[GUESTS]))
     assert injection.on(RequestHeaders(sent)) == [Proceed(wants_body=True)]
     count, finish = injection.on(RequestBody(BODY))

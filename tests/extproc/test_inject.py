@@ -156,9 +156,7 @@ def test_our_fields_are_stripped_even_where_memory_does_nothing(fields: dict[str
         (("x", b""), body_of(metadata=["user_id"]), []),
     ],
 )
-def test_what_is_no_chat_or_names_nobody_passes_byte_for_byte(
-    more: tuple[str, bytes], body: bytes, counted: list[Command]
-) -> None:
+def test_no_chat_or_nobody_passes_byte_for_byte(more: tuple[str, bytes], body: bytes, counted: list[Command]) -> None:
     assert awaiting_body(more).on(RequestBody(body)) == [*counted, Finish(None, None)]
 
 
@@ -178,9 +176,7 @@ def test_what_is_no_chat_or_names_nobody_passes_byte_for_byte(
         (headers(), True, [PASSED]),  # without a body
     ],
 )
-def test_a_body_is_asked_for_where_it_is_a_chat_that_we_could_read(
-    sent: Headers, commands: list[Command], *, is_end: bool
-) -> None:
+def test_the_body_of_a_chat_we_could_read_is_wanted(sent: Headers, commands: list[Command], *, is_end: bool) -> None:
     assert injection_of().on(RequestHeaders(sent, is_end=is_end)) == commands
 
 

@@ -99,9 +99,7 @@ async def recording(process: Process, clock: ManualClock, ids: Iterator[int]) ->
         pytest.param("postgres", 400, marks=pytest.mark.soak("four hundred trees")),
     ],
 )
-async def test_the_record_is_what_was_said_and_only_the_branches_that_hold_are_recalled(
-    tmp_path: Path, adapter: str, trees: int
-) -> None:
+async def test_what_was_said_is_recorded_and_what_holds_is_recalled(tmp_path: Path, adapter: str, trees: int) -> None:
     kinds: Counter[str] = Counter()
     for first in range(0, trees // TREES_PER_USER, USERS_AT_ONCE):
         folder = tmp_path / str(first)
@@ -204,9 +202,7 @@ class Client:
         pytest.param("postgres", 40, marks=pytest.mark.soak("forty lives on servers")),
     ],
 )
-async def test_every_exchange_is_recorded_once_and_none_that_must_not_be(
-    tmp_path: Path, adapter: str, users: int
-) -> None:
+async def test_every_exchange_is_recorded_once_and_none_that_may_not(tmp_path: Path, adapter: str, users: int) -> None:
     deployment, ids, filled_in = DEPLOYMENTS[adapter](tmp_path), iter(range(1_000_000)), 0
     clients = [Client(f"u{number}", random.Random(number)) for number in range(users)]
     for phase in range(PHASES):

@@ -168,9 +168,7 @@ def test_packed_replies_are_unpacked(coding: bytes, packed: Any) -> None:
     ids=lambda value: str(value)[:20],
 )
 @pytest.mark.parametrize("kind", [JSON, STREAM], ids=["JSON", "stream"])
-def test_a_coding_that_we_cannot_undo_closes_the_turn_without_an_answer(
-    kind: Headers, coding: bytes, body: bytes
-) -> None:
+def test_a_coding_that_we_cannot_undo_closes_the_turn_unanswered(kind: Headers, coding: bytes, body: bytes) -> None:
     assert read_reply(200, [*kind, ("content-encoding", coding)], body) == Reply(TurnStatus.CLOSED)
 
 

@@ -207,9 +207,7 @@ def _nothing_happens_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("adapter", adapters())
-async def test_a_chat_is_three_round_trips_at_most(
-    tmp_path: Path, adapter: str, kind: str, counted: RoundTrips
-) -> None:
+async def test_a_chat_is_three_trips_at_most(tmp_path: Path, adapter: str, kind: str, counted: RoundTrips) -> None:
     messages, user, written = KINDS[kind]
     async with asyncio.timeout(PATIENCE_SECONDS), opened(tmp_path, adapter) as product:
         await product.chat([WHERE if kind == "later" else EARLIER], "ann")

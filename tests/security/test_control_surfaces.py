@@ -52,9 +52,7 @@ def streamed(product: Product, begun: threading.Event) -> bytes:
 
 
 @pytest.mark.full("the listener is looked at every five seconds")
-def test_an_envoy_without_its_listener_is_started_again_after_the_chats_that_it_carries(
-    shared_product: Product, upstream: RecordingUpstream
-) -> None:
+def test_an_envoy_without_its_listener_is_started_again(shared_product: Product, upstream: RecordingUpstream) -> None:
     product, begun, is_noticed = shared_product, threading.Event(), "Envoy lives without its listener"
     [envoy] = product.children("envoy -c")
     upstream.chunk_seconds, upstream.chunk_count = 0.1, 10_000  # until it is told otherwise

@@ -46,9 +46,7 @@ def test_a_chat_has_memory_where_its_page_is_trusted(
 
 @pytest.mark.parametrize("path", CHATS)
 @pytest.mark.parametrize("origin", [TRUSTED_PAGE, "http://127.0.0.1:3000", EVIL])
-def test_only_pages_that_are_trusted_are_allowed_to_ask(
-    shared_product: Product, upstream: RecordingUpstream, path: str, origin: str
-) -> None:
+def test_only_trusted_pages_ask(shared_product: Product, upstream: RecordingUpstream, path: str, origin: str) -> None:
     asked = {"access-control-request-method": "POST", "access-control-request-headers": "content-type, authorization"}
     answer = httpx.options(f"{shared_product.url}{path}", headers={"origin": origin, **asked}, timeout=30)
     allowed = answer.headers.get("access-control-allow-origin")

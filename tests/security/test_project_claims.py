@@ -86,9 +86,7 @@ async def test_nothing_of_a_project_that_a_user_has_not_joined_is_in_their_promp
     assert OWN in await world.chat("grace", "garden", QUESTION)
 
 
-async def test_nor_after_they_have_left_it_although_it_is_public(
-    world: ProjectWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nor_after_they_left_it_although_public(world: ProjectWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     roles_expire = expiring_roles(monkeypatch)
     await world.let_in("mallory", "garden", "grace", "viewer")
     assert PLANTED in await world.chat("grace", "garden", QUESTION)

@@ -62,9 +62,7 @@ async def test_an_agent_stores_without_secrets_and_may_not_ask_for_them(tmp_path
         ("development", {**ANN, **with_token(WRITER)}, False),
     ],
 )
-async def test_who_may_has_them_stored_as_given(
-    mode: str, headers: Mapping[str, str], may: bool, tmp_path: Path
-) -> None:
+async def test_who_may_stores_them_as_given(mode: str, headers: Mapping[str, str], may: bool, tmp_path: Path) -> None:
     body: dict[str, Any] = {"memories": [{"content": TOLD}], "redact": False}
     async with (
         library_parts(tmp_path, intake_redact=redact) as parts,

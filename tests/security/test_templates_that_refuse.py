@@ -9,9 +9,7 @@ from upstream import RecordingUpstream
 
 
 @pytest.mark.parametrize("status", [400, 422, 500])
-def test_a_refusal_in_words_is_learnt_from_one_chat(
-    shared_product: Product, upstream: RecordingUpstream, status: int
-) -> None:
+def test_one_refusal_in_words_is_learnt(shared_product: Product, upstream: RecordingUpstream, status: int) -> None:
     product, user = shared_product, f"owner of a template that says {status}"
     product.chat("My cat is called Mochi.", user)
     assert product.flush(user) == {"pending": 0, "failed": 0}

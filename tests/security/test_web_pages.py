@@ -91,9 +91,7 @@ def test_a_trusted_page_may_call_us_by_its_own_name_on_our_port() -> None:
         (b"https://other.example", b"same-origin", False),
     ],
 )
-def test_in_mode_header_pages_of_the_host_itself_chat_until_origins_are_named(
-    origin: bytes, site: bytes, *, is_own: bool
-) -> None:
+def test_in_mode_header_own_pages_chat_until_origins_are_named(origin: bytes, site: bytes, *, is_own: bool) -> None:
     sent = [
         (":authority", b"chat.example:8443"),
         ANN,

@@ -147,9 +147,7 @@ def test_a_draining_filter_waits_for_the_interval_that_envoy_was_given() -> None
         ("http://[2001:db8::1]:9/a/b", "STATIC", "2001:db8::1", 9, "/a/b"),
     ],
 )
-def test_the_upstream_url_decides_discovery_port_and_path(
-    url: str, kind: str, address: str, port: int, path: str
-) -> None:
+def test_the_upstream_url_says_discovery_port_and_path(url: str, kind: str, address: str, port: int, path: str) -> None:
     rendered = render(plan(upstream=url))
     upstream = clusters(rendered)["upstream"]
     assert upstream.get("type", "STATIC") == kind

@@ -217,9 +217,7 @@ def ends_cleanly(product: Product) -> None:
 
 
 @pytest.mark.soak("judges some hundredths of a second")
-def test_the_first_chat_after_a_start_takes_as_long_as_the_next_ones(
-    upstream: RecordingUpstream, tmp_path: Path
-) -> None:
+def test_the_first_chat_after_a_start_takes_as_long_as_later_ones(upstream: RecordingUpstream, tmp_path: Path) -> None:
     """Nothing is read or compiled while it waits."""
     with running_product(tmp_path / "data", upstream=upstream.url) as product:
         for user in range(GARDENERS):

@@ -139,9 +139,7 @@ async def test_a_stop_while_the_part_is_being_started_leaves_nothing_behind(stag
     assert not part.is_running
 
 
-async def test_every_line_goes_to_the_log_under_the_name_of_the_part_and_none_to_standard_output(
-    stage: Stage, capfd: pytest.CaptureFixture[str]
-) -> None:
+async def test_every_line_goes_to_the_log_under_its_part(stage: Stage, capfd: pytest.CaptureFixture[str]) -> None:
     part = stage.part(
         "import sys; print('to stdout'); print('to stderr', file=sys.stderr); sys.stdout.write('no line end')"
     )
@@ -231,9 +229,7 @@ milvus_lite.serve(Path(sys.argv[1]), f"unix:{sys.argv[2]}")
 """
 
 
-def test_a_store_that_is_told_to_stop_while_it_starts_closes_its_files_and_is_never_open_to_others(
-    tmp_path: Path,
-) -> None:
+def test_a_store_told_to_stop_while_it_starts_closes_its_files_and_is_never_open_to_others(tmp_path: Path) -> None:
     data, path = tmp_path / "milvus", tmp_path / "milvus.sock"
     words = [sys.executable, "-c", TOLD_WHILE_IT_STARTS, str(data), str(path)]
     ended = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
