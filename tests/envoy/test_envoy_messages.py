@@ -96,15 +96,6 @@ async def test_a_message_gets_its_note_and_every_other_byte_stays(stack: FilterS
     assert (answer.json()["content"], answer.headers["x-memory-count"]) == ([text_block("Noted.")], "1")
 
 
-async def test_streamed_events_reach_the_client_byte_for_byte(stack: FilterStack, server: MessagesServer) -> None:
-    server.content = [[thinking_block("Hm."), text_block("Grüße 你好 — " * 40)]]
-    asked = {"model": "m", "max_tokens": 9, "messages": [user("Hi")], "stream": True}
-    answer = await post(stack, asked, **{"x-authz-user-id": "streamed"})
-    assert answer.content == b"".join(server.streamed)
-    [turn] = await stack.turns("streamed", until=1)
-    assert (turn.messages[0].content, turn.answer) == ("Hi", "Grüße 你好 — " * 40)
-
-
 async def test_the_sdk_s_talk_is_one_session_with_one_prefix(stack: FilterStack, server: MessagesServer) -> None:
     """Plain, streamed and streamed by the SDK's helper, which raises where events are out of order."""
     async with sdk(stack, "goer") as client:
@@ -190,9 +181,7 @@ async def test_claude_code_is_observed_without_its_own_words(stack: FilterStack,
     assert "boats" not in str(turns)
 
 
-async def test_refusals_are_the_sdk_s_own_errors_and_leave_no_answer(
-    stack: FilterStack, server: MessagesServer
-) -> None:
+async def test_refusals_are_errors_of_the_sdk_and_leave_no_answer(stack: FilterStack, server: MessagesServer) -> None:
     server.error = "This model's maximum context length is 4096 tokens. However, you requested 9000."
     async with sdk(stack, "refused") as client:
         with pytest.raises(anthropic.BadRequestError, match="maximum context length"):

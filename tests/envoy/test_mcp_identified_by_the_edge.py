@@ -9,13 +9,13 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
 from edge_gateway import ELSEWHERE, IDENTITY, KEEPER, KEPT_USER, TENANT, Edge, bearer
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from mcp_calls import called, refused
 from product import Product
 from token_issuer import LONG_AGO, TokenIssuer
 
@@ -69,18 +69,6 @@ class Agents:
 @pytest.fixture
 def agents(edge_product: Edge) -> Agents:
     return Agents(edge_product)
-
-
-async def called(client: Client, name: str, **arguments: Any) -> dict[str, Any]:
-    result = await client.call_tool(name, arguments)
-    assert not result.is_error, result.content
-    return dict(result.structured_content)
-
-
-async def refused(client: Client, name: str, **arguments: Any) -> str:
-    result = await client.call_tool(name, arguments)
-    assert result.is_error, result.structured_content
-    return str(result.content[0].text)  # type: ignore[union-attr]
 
 
 async def found(client: Client) -> list[str]:

@@ -10,7 +10,6 @@ import httpx
 import openai
 import pymilvus
 import pytest
-from api_shapes import SHAPES
 from product import Product, eventually, in_time, running_product, sentences
 from upstream import RecordingUpstream
 
@@ -80,18 +79,6 @@ def test_told_in_a_response_is_in_the_next(shared_product: Product, upstream: Re
     assert received == {"model": "m", "input": received["input"]}
     asked("And what is my budget in all?", previous_response_id=first.id)
     assert "$10,000" not in upstream.last_chat().body.decode(), "it stands in the chain already"
-
-
-def test_another_user_gets_nothing(shared_product: Product, upstream: RecordingUpstream) -> None:
-    shared_product.chat(BUDGET, "teller")
-    assert shared_product.flush("teller") == {"pending": 0, "failed": 0}
-    for shape in SHAPES:
-        answer = shared_product.ask(QUESTION, "stranger", shape=shape)
-        assert answer.headers["x-memory-status"] == "empty"
-        assert "$10,000" not in upstream.last_chat().body.decode()
-        assert shared_product.ask(QUESTION, "teller", shape=shape).headers["x-memory-status"] == "used"
-        assert "$10,000" in shape.note(upstream.last_chat().body, QUESTION)
-    assert shared_product.memories("stranger") == []
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -158,14 +158,6 @@ def test_the_upstream_url_says_discovery_port_and_path(url: str, kind: str, addr
     assert ("transportSocket" in upstream) == url.startswith("https")
 
 
-def test_an_https_upstream_must_prove_its_name() -> None:
-    context = clusters(render(plan(upstream="https://models.example")))["upstream"]["transportSocket"]["typedConfig"]
-    assert context["sni"] == "models.example"
-    validation = context["commonTlsContext"]["validationContext"]
-    assert validation["matchTypedSubjectAltNames"] == [{"sanType": "DNS", "matcher": {"exact": "models.example"}}]
-    assert Path(validation["trustedCa"]["filename"]).is_file()
-
-
 def test_filters_by_name_are_resolved_and_called_with_the_secret_of_the_environment() -> None:
     rendered = render(plan(sockets=(), addresses=(HostAndPort("filters", 50051),)))
     for name in ("memory_inject", "memory_observe"):
