@@ -26,9 +26,8 @@ STREAM_CHUNKS = 600  # of 0.1 s: a minute, unless a test hurries them
 
 
 def body_of(shape: AskedShape, user: str = "u", **more: object) -> bytes:
-    return json.dumps(
-        shape.body([{"role": "user", "content": SAID}], memory_context={"user_id": user}, **more)
-    ).encode()
+    said = [{"role": "user", "content": SAID}]
+    return json.dumps(shape.body(said, memory_context={"user_id": user}, **more)).encode()
 
 
 async def statuses(stack: FilterStack, count: int, *, user: str = "u") -> list[str]:

@@ -86,6 +86,10 @@ def assistant(content: Any) -> Any:
     return {"role": "assistant", "content": content}
 
 
+def result_of(call: str) -> Any:
+    return {"type": "tool_result", "tool_use_id": call, "content": "rain"}
+
+
 async def test_a_message_gets_its_note_and_every_other_byte_stays(stack: FilterStack, server: MessagesServer) -> None:
     body = b'{ "model":"m", "max_tokens":9,"messages" : [{"role":"user","content":"caf\\u00e9?"}] ,"memory_context":%s}'
     answer = await post(stack, body % b'{"user_id":"alice"}')
@@ -100,16 +104,15 @@ async def test_the_sdk_s_talk_is_one_session_with_one_prefix(stack: FilterStack,
     """Plain, streamed and streamed by the SDK's helper, which raises where events are out of order."""
     async with sdk(stack, "goer") as client:
         messages = [user("My cat is called Miu.")]
-        first = await client.messages.create(model="m", max_tokens=9, system="Be brief.", messages=messages)
+        asked: Any = {"model": "m", "max_tokens": 9, "system": "Be brief."}
+        first = await client.messages.create(**asked, messages=messages)
         assert [block.text for block in first.content if block.type == "text"] == ["Noted."]
         messages += [assistant([block.to_dict() for block in first.content]), user("How old is she?")]
-        streamed = await client.messages.create(
-            model="m", max_tokens=9, system="Be brief.", messages=messages, stream=True
-        )
+        streamed = await client.messages.create(**asked, messages=messages, stream=True)
         kinds = [event.type async for event in streamed]
         assert (kinds[0], kinds[-1]) == ("message_start", "message_stop")
         messages += [assistant("Noted."), user([text_block("And my dog?")])]
-        async with client.messages.stream(model="m", max_tokens=9, system="Be brief.", messages=messages) as helped:
+        async with client.messages.stream(**asked, messages=messages) as helped:
             assert await helped.get_final_text() == "Noted."
     turns = await stack.turns("goer", until=3)
     said = [turn.messages[0].content for turn in turns]
@@ -131,25 +134,23 @@ async def test_a_tool_loop_is_answered_in_its_turn(stack: FilterStack, server: M
     messages = [user("Will it rain where I live?")]
     async with sdk(stack, name) as client:
         while True:
+            asked: Any = {"model": "m", "max_tokens": 9, "messages": messages, "tools": [TOOL]}
             if stream:
-                async with client.messages.stream(model="m", max_tokens=9, messages=messages, tools=[TOOL]) as streamed:
+                async with client.messages.stream(**asked) as streamed:
                     answer = await streamed.get_final_message()
             else:
-                answer = await client.messages.create(model="m", max_tokens=9, messages=messages, tools=[TOOL])
+                answer = await client.messages.create(**asked)
             calls = [block.id for block in answer.content if block.type == "tool_use"]
             if not calls:
                 break
-            results = [{"type": "tool_result", "tool_use_id": one, "content": "rain"} for one in calls]
-            messages += [assistant([block.to_dict() for block in answer.content]), user(results)]
+            messages += [assistant([block.to_dict() for block in answer.content]), user([*map(result_of, calls)])]
     async with asyncio.timeout(60):  # the answer is written behind the chat, which does not wait for it
         while [turn.answer for turn in await stack.turns(name)] != ["It rains."]:
             await asyncio.sleep(0.02)
     [turn] = await stack.turns(name, until=1)
     assert [message.content for message in turn.messages] == ["Will it rain where I live?"]
-    asked = [message["content"] for message in server.last()["messages"] if message["role"] == "user"]
-    assert asked[1:] == [
-        [{"type": "tool_result", "tool_use_id": one, "content": "rain"}] for one in ("toolu_1", "toolu_2")
-    ]
+    contents = [message["content"] for message in server.last()["messages"] if message["role"] == "user"]
+    assert contents[1:] == [[result_of("toolu_1")], [result_of("toolu_2")]]
 
 
 async def test_claude_code_is_observed_without_its_own_words(stack: FilterStack, server: MessagesServer) -> None:

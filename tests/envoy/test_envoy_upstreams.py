@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -34,13 +33,7 @@ CERTIFICATES = Path(__file__).resolve().parents[1] / "data" / "tls"
 KEY = CERTIFICATES / "key.pem"
 LOCALHOST, ADDRESS, ELSEWHERE = (CERTIFICATES / f"{name}.pem" for name in ("localhost", "address", "elsewhere"))
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nkeep-alive: timeout=5, max=100\r\n\r\nok"
-QUESTION = json.dumps(
-    {
-        "model": "m",
-        "messages": [{"role": "user", "content": "What is my cat called?"}],
-        "memory_context": {"user_id": "alice"},
-    }
-).encode()
+QUESTION = chat_body("m", "What is my cat called?", memory_context={"user_id": "alice"})
 
 
 @asynccontextmanager

@@ -37,9 +37,7 @@ NOTHING = Recalled(RecallOutcome(RecallStatus.EMPTY, "nothing"))
 WANTED, PASSED = Proceed(wants_body=True), Proceed(wants_body=False)
 
 
-def headers(
-    *more: tuple[str, bytes], method: bytes = b"POST", path: bytes = b"/v1/chat/completions"
-) -> list[tuple[str, bytes]]:
+def headers(*more: tuple[str, bytes], method: bytes = b"POST", path: bytes = b"/v1/chat/completions") -> Headers:
     return [(":method", method), (":path", path), ("content-type", b"application/json"), *more]
 
 
@@ -150,9 +148,7 @@ def test_our_fields_are_stripped_even_where_memory_does_nothing(fields: dict[str
         (ALICE, b"[]", [CountPassed("not_an_object")]),
         (ALICE, b"\xff\xfe", [CountPassed("not_utf8")]),
         (("x-authz-user-id", b"\xff"), body_of(), [CountRefused(RefusalReason.INVALID_HEADER)]),
-        (("x", b""), body_of(user=" alice"), []),
-        (("x", b""), body_of(user=""), []),
-        (("x", b""), body_of(user=7), []),
+        *((("x", b""), body_of(user=user), []) for user in (" alice", "", 7)),
         (("x", b""), body_of(metadata=["user_id"]), []),
     ],
 )
@@ -171,8 +167,7 @@ def test_no_chat_or_nobody_passes_byte_for_byte(more: tuple[str, bytes], body: b
         (headers(ALICE, ("x", b"\xff")), False, [WANTED]),
         (headers(path=b"/v1/chat/completions?api-version=1"), False, [WANTED]),
         (headers(method=b"GET"), False, [PASSED]),
-        (headers(path=b"/v1/rerank"), False, [PASSED]),
-        (headers(path=b"/v1/chat/complet"), False, [PASSED]),
+        *((headers(path=path), False, [PASSED]) for path in (b"/v1/rerank", b"/v1/chat/complet")),
         (headers(), True, [PASSED]),  # without a body
     ],
 )

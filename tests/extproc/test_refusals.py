@@ -73,13 +73,12 @@ def test_whatever_a_server_sends_is_read_without_an_error(body: bytes) -> None:
 # What becomes of a note
 
 
+SAID = [{"role": "user", "content": "My budget is 10.000."}]
 POST: Headers = [(":method", b"POST"), (":path", b"/v1/chat/completions"), ("x-authz-user-id", b"ann")]
 
 
 def body(**fields: Any) -> bytes:
-    return json.dumps(
-        {"model": "m", "messages": [{"role": "user", "content": "My budget is 10.000."}], **fields}
-    ).encode()
+    return json.dumps({"model": "m", "messages": SAID, **fields}).encode()
 
 
 def answered(
@@ -151,11 +150,7 @@ def test_a_request_without_a_note_of_ours_is_not_judged(placement: object) -> No
 
 
 def test_a_note_is_judged_where_nothing_is_recorded_but_not_where_memory_is_off() -> None:
-    loop = [
-        *json.loads(body())["messages"],
-        {"role": "assistant", "tool_calls": [{}]},
-        {"role": "tool", "content": "x"},
-    ]
+    loop = [*SAID, {"role": "assistant", "tool_calls": [{}]}, {"role": "tool", "content": "x"}]
     assert note_outcome(b"400", memory_config={"auto_store": False}) is not None
     assert note_outcome(b"400", messages=loop) is not None
     assert note_outcome(b"400", is_recording=False) is not None
