@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import anthropic
-import httpx
 import pytest
 import pytest_asyncio
 from api_shapes import ASKED_MESSAGES
@@ -68,10 +67,6 @@ def server(running: MessagesServer) -> MessagesServer:
     return running
 
 
-async def post(stack: FilterStack, body: bytes | dict[str, Any], **headers: str) -> httpx.Response:
-    return await stack.chat(body, shape=ASKED_MESSAGES, **headers)
-
-
 def sdk(stack: FilterStack, user: str) -> anthropic.AsyncAnthropic:
     return anthropic.AsyncAnthropic(
         base_url=stack.url, api_key="k", max_retries=0, default_headers={"x-authz-user-id": user}
@@ -92,7 +87,7 @@ def result_of(call: str) -> Any:
 
 async def test_a_message_gets_its_note_and_every_other_byte_stays(stack: FilterStack, server: MessagesServer) -> None:
     body = b'{ "model":"m", "max_tokens":9,"messages" : [{"role":"user","content":"caf\\u00e9?"}] ,"memory_context":%s}'
-    answer = await post(stack, body % b'{"user_id":"alice"}')
+    answer = await stack.chat(body % b'{"user_id":"alice"}', shape=ASKED_MESSAGES)
     assert answer.headers["x-memory-status"] == "used"
     noted = f'"messages" : [{{"role":"user","content":"{NOTE}\\n\\ncaf\\u00e9?"}}]}}'.encode()
     assert server.received[-1].body == b'{ "model":"m", "max_tokens":9,' + noted
@@ -172,7 +167,7 @@ async def test_claude_code_is_observed_without_its_own_words(stack: FilterStack,
         request(2, user([REMINDER, said]), called, user([{**result, **MARK}, REMINDER])),
         later,
     ]
-    answers = [await post(stack, one, **{"x-authz-user-id": "coder"}) for one in requests]
+    answers = [await stack.chat(one, shape=ASKED_MESSAGES, **{"x-authz-user-id": "coder"}) for one in requests]
     assert [answer.headers["x-memory-status"] for answer in answers] == ["used"] * 3
     noted = {**text_block(f"{NOTE}\n\nIs it short?"), **MARK}
     assert server.last() == {**later, "messages": [*later["messages"][:-1], user([noted])]}
@@ -189,5 +184,7 @@ async def test_refusals_are_errors_of_the_sdk_and_leave_no_answer(stack: FilterS
             await client.messages.create(model="m", max_tokens=9, messages=[user("My shoe size is 44.")])
     [turn] = await stack.turns("refused", until=1)
     assert (turn.status, turn.answer) == ("failed", "")
-    assert (await post(stack, b'{"messages":[{"role":"user"}],"memory_context":{}}')).status_code == 400
+    assert (
+        await stack.chat(b'{"messages":[{"role":"user"}],"memory_context":{}}', shape=ASKED_MESSAGES)
+    ).status_code == 400
     assert server.received[-1].body == b'{"messages":[{"role":"user"}]}'

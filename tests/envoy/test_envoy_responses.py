@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-import httpx
 import openai
 import pytest
 import pytest_asyncio
@@ -44,10 +43,6 @@ def server(running: ResponsesServer) -> ResponsesServer:
     return running
 
 
-async def post(stack: FilterStack, body: bytes | dict[str, Any], **headers: str) -> httpx.Response:
-    return await stack.chat(body, shape=ASKED_RESPONSES, **headers)
-
-
 def sdk(stack: FilterStack, user: str) -> openai.AsyncOpenAI:
     return openai.AsyncOpenAI(
         base_url=f"{stack.url}/v1", api_key="k", max_retries=0, default_headers={"x-authz-user-id": user}
@@ -57,7 +52,7 @@ def sdk(stack: FilterStack, user: str) -> openai.AsyncOpenAI:
 async def test_a_string_gets_its_note_and_every_other_byte_stays(stack: FilterStack, server: ResponsesServer) -> None:
     stack.recall.placement = Placement.BEFORE_LAST_USER
     body = b'{ "model":"m", "temperature":1.0e0,"input" : "caf\\u00e9?" ,"memory_context":{"user_id":"alice"}}'
-    answer = await post(stack, body)
+    answer = await stack.chat(body, shape=ASKED_RESPONSES)
     assert answer.headers["x-memory-status"] == "used"
     noted = f'"input" : "{NOTE}\\n\\ncaf\\u00e9?"}}'.encode()
     assert server.received[-1].body == b'{ "model":"m", "temperature":1.0e0,' + noted
@@ -128,13 +123,13 @@ async def test_the_router_s_clients_are_known_in_development_alone(stack: Filter
     named = {"metadata": {"user_id": "routed"}, "user": "bob"}
     asked = {"model": "m", "input": "My cat is Miu.", **named, "auto_store": True}
     left = {name: value for name, value in asked.items() if name != "auto_store"}
-    assert (await post(stack, asked)).headers["x-memory-status"] == "used"
+    assert (await stack.chat(asked, shape=ASKED_RESPONSES)).headers["x-memory-status"] == "used"
     assert server.last() == {**left, "instructions": NOTE}
     [turn] = await stack.turns("routed", until=1)
     assert turn.scope.user_id == "routed"
-    await post(stack, {**asked, "auto_store": False})
+    await stack.chat({**asked, "auto_store": False}, shape=ASKED_RESPONSES)
     assert len(await stack.turns("routed")) == 1
     async with running_stack(server.url, identity="header") as strict:
-        await post(strict, asked)
+        await strict.chat(asked, shape=ASKED_RESPONSES)
         assert server.last() == left
         assert strict.recall.asked == []

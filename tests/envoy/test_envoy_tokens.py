@@ -177,7 +177,9 @@ async def test_keys_are_fetched_kept_over_an_outage_and_awaited_by_no_chat(upstr
             assert (answer.status_code, answer.headers.get("x-memory-status")) == (200, None)
             assert keys.asked > 0
             keys.status = 200
-            await remembered(stack, mine)
+            async with asyncio.timeout(60):
+                while (await stack.chat(question(), **mine)).headers.get("x-memory-status") != "used":
+                    await asyncio.sleep(0.1)
             await fetched_again(keys, 2)
             keys.status = 503
             await fetched_again(keys, 2)
@@ -195,12 +197,6 @@ async def test_required_tokens_and_an_issuer_that_is_down_are_401_and_no_crash(u
         assert answer.status_code == 401
         async with stack.client() as client:
             assert (await client.get("/v1/models")).status_code == 200
-
-
-async def remembered(stack: FilterStack, headers: dict[str, str]) -> None:
-    async with asyncio.timeout(60):
-        while (await stack.chat(question(), **headers)).headers.get("x-memory-status") != "used":
-            await asyncio.sleep(0.1)
 
 
 async def fetched_again(keys: KeyServer, times: int) -> None:

@@ -10,18 +10,9 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+import template_server as shapes
 from filter_stack import NOTE, FilterStack, running_stack
-from template_server import (
-    ANYWHERE,
-    FIRST,
-    LLAMA_CPP,
-    MISSING,
-    NOWHERE,
-    VLLM,
-    TemplateServer,
-    chat_body,
-    running_template_server,
-)
+from template_server import TemplateServer, chat_body, running_template_server
 from upstream import RecordingUpstream
 
 from memory.model import ModelWindow, Placement
@@ -163,9 +154,9 @@ async def test_a_websocket_upgrade_passes() -> None:
 
 
 MODELS = {  # each is one test's own
-    "strict": FIRST,
-    **dict.fromkeys(("free", "free, told", "free, short"), ANYWHERE),
-    **dict.fromkeys(("none, missing", "none, llama_cpp", "none, told"), NOWHERE),
+    "strict": shapes.FIRST,
+    **dict.fromkeys(("free", "free, told", "free, short"), shapes.ANYWHERE),
+    **dict.fromkeys(("none, missing", "none, llama_cpp", "none, told"), shapes.NOWHERE),
 }
 TALK = ("Hello", "Hello to you", "What is my cat called?")
 IN_THE_MIDDLE = ["user", "assistant", "system", "user"]
@@ -175,7 +166,7 @@ WITHOUT = ["user", "assistant", "user"]
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[TemplateServer]:
-    with running_template_server(MODELS, MISSING) as running:
+    with running_template_server(MODELS, shapes.MISSING) as running:
         yield running
 
 
@@ -187,7 +178,7 @@ async def shared_stack(server: TemplateServer) -> AsyncIterator[FilterStack]:
 
 @pytest.fixture
 def stack(stack: FilterStack, server: TemplateServer) -> FilterStack:
-    server.tokenize, server.window = MISSING, 0
+    server.tokenize, server.window = shapes.MISSING, 0
     stack.recall.placement = Placement.BEFORE_LAST_USER
     return stack
 
@@ -216,21 +207,21 @@ async def test_one_refusal_moves_that_model_s_notes_to_the_front(stack: FilterSt
     assert stack.count("memproxy_placement_switched_total", placement="system", source="refused") == 1
 
 
-@pytest.mark.parametrize("shape", [MISSING, LLAMA_CPP])
+@pytest.mark.parametrize("shape", [shapes.MISSING, shapes.LLAMA_CPP])
 async def test_after_some_refusals_notes_are_off(stack: FilterStack, server: TemplateServer, shape: str) -> None:
     server.tokenize, model, statuses = shape, f"none, {shape}", []
     async with asyncio.timeout(60):
         while await stack.recall.model_capabilities.placement(model) is not Placement.OFF:
             statuses.append(await asked(stack, model))
             await stack.turns(model, until=len(statuses))  # what it teaches is stored beside its turn, perhaps after it
-    assert set(statuses) == {500 if shape == LLAMA_CPP else 400}
+    assert set(statuses) == {500 if shape == shapes.LLAMA_CPP else 400}
     assert len(statuses) >= 4
     assert await asked(stack, model) == 200
     assert server.placed() == WITHOUT
 
 
 async def test_a_server_that_tells_is_asked_once_beside_a_request(stack: FilterStack, server: TemplateServer) -> None:
-    server.tokenize = VLLM
+    server.tokenize = shapes.VLLM
     await asked(stack, "none, told")  # may be refused: nothing waits for the answer
     await learnt(stack, "none, told", Placement.OFF)
     assert await asked(stack, "none, told") == 200

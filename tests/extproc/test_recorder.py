@@ -18,7 +18,7 @@ from claims import NOW
 from prometheus_client import CollectorRegistry
 from recorded import all_of
 from structlog.testing import capture_logs
-from turn_logs import START, Deployment, Process, a_turn, lease_at, sqlite_deployment
+from turn_logs import START, Deployment, Process, a_turn, lease_at, sqlite_deployment, tell
 
 from extproc import retrying_writes, turn_links
 from extproc.edge_trust import EdgeTrust
@@ -350,8 +350,7 @@ async def test_what_cannot_be_looked_through_is_left_out() -> None:
 @pytest.mark.parametrize("status", [TurnStatus.CLOSED, TurnStatus.FAILED])
 async def test_the_traffic_of_a_loop_is_recorded_with_its_turn(record: Record, status: TurnStatus) -> None:
     log = record.process.log
-    await log.open(a_turn("t1", text="Will it rain?"))
-    await log.finish("t1", status=TurnStatus.CLOSED, answer="", answered_at=START + 1)
+    await tell(log, "t1", text="Will it rain?", answer="")
     await log.chains.keep("ann", ("loop",), ChainLink("s1", "t1"), at=START)
     tools = (ToolMessage("weather", "{}", "c1"), ToolMessage("weather", f"rain {KEY}", "c1", is_result=True))
     ending = ContinueTurn(Links("ann", "loop"), status, "It rains", START + 3, tools=tools, asked_at=START + 2)

@@ -11,17 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from extproc import reply as bounds
 from extproc.identity import Headers
-from extproc.reply import (
-    INFLATED_BYTES_MAX,
-    PART_BYTES_MAX,
-    REPLY_BYTES_MAX,
-    Reply,
-    ReplyBuffer,
-    events,
-    read_reply,
-    without_reasoning,
-)
+from extproc.reply import Reply, ReplyBuffer, events, read_reply, without_reasoning
 from memory.model import TurnStatus
 
 JSON: Headers = [("content-type", b"application/json")]
@@ -163,7 +155,7 @@ def test_packed_replies_are_unpacked(coding: bytes, packed: Any) -> None:
         (b"gzip, gzip", b"x"),
         (b"gzip", b"not gzip"),
         (b"gzip", gzip.compress(b"", mtime=0) * 50_000),
-        (b"gzip", gzip.compress(bytes(INFLATED_BYTES_MAX + 1), mtime=0)),
+        (b"gzip", gzip.compress(bytes(bounds.INFLATED_BYTES_MAX + 1), mtime=0)),
     ],
     ids=lambda value: str(value)[:20],
 )
@@ -174,16 +166,16 @@ def test_a_coding_that_we_cannot_undo_closes_the_turn_unanswered(kind: Headers, 
 
 def test_a_buffer_keeps_what_came_up_to_its_bound_and_past_it_the_beginning() -> None:
     buffer = ReplyBuffer()
-    for piece in (b"a", b"", b"b" * (REPLY_BYTES_MAX - 1)):
+    for piece in (b"a", b"", b"b" * (bounds.REPLY_BYTES_MAX - 1)):
         buffer.add(piece)
     assert not buffer.is_over_cap
-    assert buffer.body() == b"a" + b"b" * (REPLY_BYTES_MAX - 1)
+    assert buffer.body() == b"a" + b"b" * (bounds.REPLY_BYTES_MAX - 1)
     buffer.add(b"c")
     assert buffer.is_over_cap
-    assert buffer.body() == b"a" + b"b" * (PART_BYTES_MAX - 1)
-    buffer.add(b"d" * REPLY_BYTES_MAX)
-    assert buffer.body() == b"a" + b"b" * (PART_BYTES_MAX - 1)
-    assert buffer.size == 2 * REPLY_BYTES_MAX + 1
+    assert buffer.body() == b"a" + b"b" * (bounds.PART_BYTES_MAX - 1)
+    buffer.add(b"d" * bounds.REPLY_BYTES_MAX)
+    assert buffer.body() == b"a" + b"b" * (bounds.PART_BYTES_MAX - 1)
+    assert buffer.size == 2 * bounds.REPLY_BYTES_MAX + 1
 
 
 @given(st.integers(200, 299), st.sampled_from(["", "gzip", "deflate", "br"]), st.binary())

@@ -10,19 +10,11 @@ from statistics import median
 
 import httpx
 import pytest
+import template_server as shapes
 from api_shapes import SHAPES
 from kept_things import kept_thing
 from product import Product, command_line, eventually, in_time, running_product, sentences
-from template_server import (
-    ANYWHERE,
-    FIRST,
-    MISSING,
-    VLLM,
-    TemplateServer,
-    chat_body,
-    models_body,
-    running_template_server,
-)
+from template_server import TemplateServer, chat_body, models_body, running_template_server
 from upstream import RecordingUpstream
 
 TALK = ("Hello", "Hello to you", "What is my cat called?")
@@ -37,7 +29,9 @@ BEYOND_LATER_MS_MAX = 60.0  # it was 100 to 150 while it read the languages' fil
 
 @pytest.fixture
 def server() -> Iterator[TemplateServer]:
-    with running_template_server({"m": ANYWHERE, "strict": FIRST, "named": FIRST}, MISSING) as running:
+    with running_template_server(
+        {"m": shapes.ANYWHERE, "strict": shapes.FIRST, "named": shapes.FIRST}, shapes.MISSING
+    ) as running:
         yield running
 
 
@@ -66,7 +60,7 @@ def test_whatever_ends_a_product_nothing_is_lost_or_doubled_and_what_it_knew_it_
         for number in range(THINGS // 2, THINGS):
             chat(product, "keeper", kept_thing(number))
         product.kill_everything()
-        server.tokenize, server.models = VLLM, models_body("named")
+        server.tokenize, server.models = shapes.VLLM, models_body("named")
         product.start()
         first_question_finds_what_a_snapshot_lacks(product, server, "sailor")
         placements_are_known_before_a_chat(product, server)
