@@ -21,9 +21,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")  # one stack of templates
 # Self-signed until 2126, all with the one key: a fresh machine need not have `openssl`. Each names another server:
 # openssl req -x509 -new -key key.pem -days 36500 -subj /CN=test -addext subjectAltName=DNS:localhost -out localhost.pem
 CERTIFICATES = Path(__file__).resolve().parents[1] / "data" / "tls"
-KEY = CERTIFICATES / "key.pem"
 LOCALHOST, ADDRESS, ELSEWHERE = (CERTIFICATES / f"{name}.pem" for name in ("localhost", "address", "elsewhere"))
-ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nkeep-alive: timeout=5, max=100\r\n\r\nok"
 QUESTION = chat_body("m", "What is my cat called?", memory_context={"user_id": "alice"})
 
 
@@ -50,7 +48,7 @@ async def https_upstream(certificate: Path) -> AsyncIterator[tuple[int, list[byt
         writer.close()
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, KEY)
+    context.load_cert_chain(certificate, CERTIFICATES / "key.pem")
     async with serving(answer, context) as port:
         yield port, heads
 
@@ -84,7 +82,7 @@ async def test_an_upstream_is_reached_only_when_it_proves_its_name(
 async def answer_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Closes the connection when its second request arrives: a race, always lost."""
     await reader.readuntil(b"\r\n\r\n")
-    writer.write(ANSWER)
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nkeep-alive: timeout=5, max=100\r\n\r\nok")
     await writer.drain()
     await reader.read(1)
     writer.close()
@@ -160,7 +158,6 @@ MODELS = {  # each is one test's own
 }
 TALK = ("Hello", "Hello to you", "What is my cat called?")
 IN_THE_MIDDLE = ["user", "assistant", "system", "user"]
-IN_FRONT = ["system", "user", "assistant", "user"]
 WITHOUT = ["user", "assistant", "user"]
 
 
@@ -200,7 +197,7 @@ async def test_one_refusal_moves_that_model_s_notes_to_the_front(stack: FilterSt
     assert server.placed() == IN_THE_MIDDLE
     await learnt(stack, "strict", Placement.SYSTEM)
     assert await asked(stack, "strict") == 200
-    assert server.placed() == IN_FRONT
+    assert server.placed() == ["system", "user", "assistant", "user"]
     assert NOTE in server.chats[-1]["messages"][0]["content"]
     assert await asked(stack, "free") == 200
     assert server.placed() == IN_THE_MIDDLE

@@ -28,10 +28,8 @@ from starlette.routing import Route
 pytestmark = pytest.mark.full("a product that holds conversations out")
 MEMPROXY = str(Path(sys.executable).with_name("memproxy"))
 FACT, QUESTION = "My boat is called Rosalie.", "What is my boat called?"
-CORRECTION = "No, my boat is called Bluebell now."
 KNOWING, UNKNOWING = "Rosalie.", "I am sorry, but I do not know anything about your boat. What is it called?"
 USERS = tuple(f"skipper-{number}" for number in range(16))  # they and the salt are fixed, and so are the draws
-AT_ONCE = 4
 
 
 @dataclass
@@ -80,7 +78,7 @@ def talked(product: Product, user: str) -> Talk:
     """A user who is answered from memory corrects it; one who is not says the fact again, and asks again."""
     talk = Talk(product, user, f"later-{user}" if USERS.index(user) % 2 else "")
     if talk.says(QUESTION) == KNOWING:
-        talk.says(CORRECTION)
+        talk.says("No, my boat is called Bluebell now.")
     else:
         talk.says(FACT)
         talk.says(QUESTION)
@@ -121,7 +119,7 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Held]:
         memory = {**reading["memory"], "holdout": {"share": 0.5}}
         config.write_text(json.dumps({**reading, "data_dir": str(data_dir), "memory": memory}))
         product = stack.enter_context(running_product(data_dir, upstream=f"http://127.0.0.1:{port}", config=config))
-        threads = stack.enter_context(ThreadPoolExecutor(AT_ONCE))
+        threads = stack.enter_context(ThreadPoolExecutor(4))
         list(threads.map(lambda user: told(product, user), USERS))
         assert not any(any(notes) for notes in upstream.noted.values())
         upstream.noted.clear()

@@ -11,7 +11,6 @@ from long_chats import FIRST
 from product import Product, eventually, in_time
 from upstream import RecordingUpstream
 
-TURNS = 60  # of a long chat
 Messages = list[dict[str, Any]]
 
 
@@ -113,7 +112,7 @@ def test_an_edited_turn_goes_and_returns_with_its_branch(shared_product: Product
 
 def history() -> Messages:
     """The beginning of a long chat, with a tool call in its middle."""
-    messages = FIRST.messages()[: 1 + 2 * TURNS]
+    messages = FIRST.messages()[: 1 + 2 * 60]
     messages[21:21] = tool_traffic(1)
     return messages
 

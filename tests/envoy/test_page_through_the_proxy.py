@@ -16,7 +16,6 @@ from playwright.sync_api import Browser, expect
 from product import Product
 from upstream import RecordingUpstream
 
-MISSING = "NO CHROMIUM ON THE PATH: THE WEB PAGE IS NOT TESTED (on Debian: apt install chromium)"
 SEEN_MS_MAX = 60_000  # the page looks every five seconds, and a busy machine may stand still for some
 
 
@@ -24,7 +23,7 @@ SEEN_MS_MAX = 60_000  # the page looks every five seconds, and a busy machine ma
 def browser() -> Iterator[Browser]:
     """For one test: while it is open, no other test can run a loop."""
     if shutil.which("chromium") is None:
-        pytest.skip(MISSING)
+        pytest.skip("NO CHROMIUM ON THE PATH: THE WEB PAGE IS NOT TESTED (on Debian: apt install chromium)")
     with chromium() as found:
         yield found
 
@@ -77,8 +76,6 @@ async def test_a_chat_is_told_what_tools_save_and_keep(shared_product: Product, 
         assert b"Old Barnaby" not in upstream.last_chat().body
 
 
-# An agent asks who the user is, and gets what chats have told: with the packaged models
-
 TOLD = (
     "My name is Ezra Holt.",
     "I live in Saltmere.",
@@ -96,7 +93,7 @@ ASKED = (
 )
 
 
-async def test_five_of_six_such_searches_get_every_fact(shared_product: Product) -> None:
+async def test_an_agent_that_asks_who_the_user_is_gets_what_chats_told(shared_product: Product) -> None:
     for number, statement in enumerate(TOLD):
         shared_product.chat(statement, "ezra", session_id=f"told-{number}")
     assert shared_product.flush("ezra") == {"pending": 0, "failed": 0}

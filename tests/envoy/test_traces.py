@@ -182,9 +182,6 @@ def test_nothing_exported_holds_words_names_or_addresses(
     assert values >= {"memproxy.status", "memproxy.receipt_id"}
 
 
-# A client's `traceparent` decides whether its request is traced, whatever share of the others is
-
-
 @pytest.mark.parametrize("ratio", [0.0, 1.0])
 @pytest.mark.full("an Envoy for each share")
 async def test_a_client_decides(upstream: RecordingUpstream, trace_collector: TraceCollector, ratio: float) -> None:

@@ -325,9 +325,6 @@ def test_a_request_that_nobody_had_time_for_is_not_recorded_unless_inject_has_do
     assert watch.is_idle
 
 
-# However it is cut
-
-
 def cut(whole: bytes, places: Sequence[int], *, is_end_apart: bool) -> list[tuple[bytes, bool]]:
     """The pieces, each with whether it is the last."""
     ends = [0, *sorted(place % (len(whole) + 1) for place in places), len(whole)]

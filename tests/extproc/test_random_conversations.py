@@ -96,9 +96,6 @@ def by_size(few: int, *, more: int, on_server: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("adapter", "count"), sizes)
 
 
-# Trees of edits, with learning
-
-
 @by_size(60, more=1_000, on_server=400)
 async def test_what_was_said_is_recorded_and_what_holds_is_recalled(tmp_path: Path, adapter: str, count: int) -> None:
     kinds: Counter[str] = Counter()

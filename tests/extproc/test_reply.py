@@ -40,16 +40,17 @@ def test_a_wrong_type_does_not_hide_an_answer(headers: Headers) -> None:
     assert read_reply(200, headers, chunk({"content": "Hello"}) + STOP + DONE).text == "Hello"
 
 
-@pytest.mark.parametrize("ending", [STOP, DONE, STOP + DONE, (STOP + DONE).rstrip()])
-def test_a_stream_is_whole_with_a_finish_reason_or_done(ending: bytes) -> None:
+@pytest.mark.parametrize(
+    ("ending", "is_whole"),
+    [
+        *((ending, True) for ending in (STOP, DONE, STOP + DONE, (STOP + DONE).rstrip())),
+        *((ending, False) for ending in (b"", b'data: {"choi', chunk({"content": "lo"}))),
+    ],
+)
+def test_a_stream_is_whole_with_a_finish_reason_or_done_and_else_aborted(ending: bytes, *, is_whole: bool) -> None:
     reply = read_reply(200, STREAM, chunk({"content": "Hello"}) + ending)
-    assert (reply.status, reply.text) == (TurnStatus.CLOSED, "Hello")
-
-
-@pytest.mark.parametrize("cut", [b"", b'data: {"choi', chunk({"content": "lo"})])
-def test_a_stream_that_just_stops_was_aborted(cut: bytes) -> None:
-    reply = read_reply(200, STREAM, chunk({"content": "Hel"}) + cut)
-    assert (reply.status, reply.text) == (TurnStatus.ABORTED, "")
+    expected = (TurnStatus.CLOSED, "Hello") if is_whole else (TurnStatus.ABORTED, "")
+    assert (reply.status, reply.text) == expected
 
 
 @pytest.mark.parametrize("status", [0, 199, 302, 400, 429, 503])

@@ -18,11 +18,9 @@ from template_server import TemplateServer, chat_body, models_body, running_temp
 from upstream import RecordingUpstream
 
 TALK = ("Hello", "Hello to you", "What is my cat called?")
-IN_FRONT = ["system", "user", "assistant", "user"]
 CITY, CAT, DOG = "I live in Lisbon.", "My cat is called Mochi.", "My dog is called Rex."
 EXAMPLE = ("My horse is called Bella.", "Noted, Bella it is.")  # of a prompt that every conversation begins with
 THINGS = 44  # half of them in each of two starts
-BOATS = 150
 GARDENERS = 6
 BEYOND_LATER_MS_MAX = 60.0  # it was 100 to 150 while it read the languages' files and compiled what finds secrets
 
@@ -122,7 +120,7 @@ def placements_are_known_before_a_chat(product: Product, server: TemplateServer)
         server.chats.clear()
         answer = in_time(lambda model=model: chat(product, "alice", *TALK, model=model))
         assert (answer.status_code, answer.headers["x-memory-status"]) == (200, "used"), model
-        assert server.placed() == IN_FRONT
+        assert server.placed() == ["system", "user", "assistant", "user"]
         assert "Quasimodo" in server.chats[-1]["messages"][0]["content"]
 
 
@@ -142,7 +140,7 @@ def a_window_is_learnt_from_a_refusal(product: Product, server: TemplateServer) 
 def remembered_through_rest_alone(product: Product, user: str) -> None:
     """By a user who never chatted; a little of it right before the kill, which the snapshot lacks."""
     known = snapshots(product)
-    remember(product, user, *(f"My boat number {number} lies in harbour {number % 7}." for number in range(BOATS)))
+    remember(product, user, *(f"My boat number {number} lies in harbour {number % 7}." for number in range(150)))
     eventually(lambda: snapshots(product) - known)
     remember(product, user, "My parrot is called Flint.")
 
