@@ -124,10 +124,8 @@ def test_the_program_with_the_openai_sdk(shared_product: Product, upstream: Reco
 
 
 def test_the_program_with_anthropic_s_sdk(shared_product: Product, upstream: RecordingUpstream, tmp_path: Path) -> None:
-    text = block("clients.md", "python", holding="import anthropic").replace(
-        "http://127.0.0.1:8080", shared_product.url
-    )
-    [line] = Program(tmp_path, text.replace('"grace"', '"claude-grace"')).run()
+    text = block("clients.md", "python", holding="import anthropic")
+    [line] = Program(tmp_path, addressed(text, shared_product, "claude-grace")).run()
     assert "Noted." in line
     assert "memory_context" not in upstream.last_chat().json()
 

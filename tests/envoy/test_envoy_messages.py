@@ -68,9 +68,8 @@ def server(running: MessagesServer) -> MessagesServer:
 
 
 def sdk(stack: FilterStack, user: str) -> anthropic.AsyncAnthropic:
-    return anthropic.AsyncAnthropic(
-        base_url=stack.url, api_key="k", max_retries=0, default_headers={"x-authz-user-id": user}
-    )
+    named = {"x-authz-user-id": user}
+    return anthropic.AsyncAnthropic(base_url=stack.url, api_key="k", max_retries=0, default_headers=named)
 
 
 def user(content: Any) -> Any:

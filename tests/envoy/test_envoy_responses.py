@@ -44,9 +44,8 @@ def server(running: ResponsesServer) -> ResponsesServer:
 
 
 def sdk(stack: FilterStack, user: str) -> openai.AsyncOpenAI:
-    return openai.AsyncOpenAI(
-        base_url=f"{stack.url}/v1", api_key="k", max_retries=0, default_headers={"x-authz-user-id": user}
-    )
+    named = {"x-authz-user-id": user}
+    return openai.AsyncOpenAI(base_url=f"{stack.url}/v1", api_key="k", max_retries=0, default_headers=named)
 
 
 async def test_a_string_gets_its_note_and_every_other_byte_stays(stack: FilterStack, server: ResponsesServer) -> None:
@@ -75,13 +74,8 @@ async def test_the_sdk_goes_on_from_a_response_in_the_same_session(stack: Filter
         assert turns["Something else entirely."].scope.session_id not in sessions
         assert third.id != other.id
         prompt = [message["content"] for message in server.prompts[-2]]
-        assert prompt == [
-            f"{NOTE}\n\nMy cat is called Miu.",
-            "Noted.",
-            f"{NOTE}\n\nHow old is she?",
-            "Noted.",
-            f"{NOTE}\n\nAnd my dog?",
-        ]
+        asked = ("My cat is called Miu.", "How old is she?", "And my dog?")
+        assert (prompt[::2], prompt[1::2]) == ([f"{NOTE}\n\n{text}" for text in asked], ["Noted."] * 2)
 
 
 async def test_a_response_of_another_user_is_continued_by_nobody(stack: FilterStack, server: ResponsesServer) -> None:

@@ -106,10 +106,8 @@ async def test_tenants_and_projects_bound_what_is_used(upstream: RecordingUpstre
         assert (await stack.chat(question(project_id="red", user_id="mallory"), **mine)).status_code == 200
         one = bearing(OURS.token(**MALLORY | {"projects": "red", "org": {"id": "a/c%me"}}))
         assert (await stack.chat(question(session_id="s"), **one)).status_code == 200
-        assert [scope for scope, _ in stack.recall.asked] == [
-            Scope("acme/mallory", "red"),
-            Scope("a%2Fc%25me/mallory", "red", "s"),
-        ]
+        scopes = [scope for scope, _ in stack.recall.asked]
+        assert scopes == [Scope("acme/mallory", "red"), Scope("a%2Fc%25me/mallory", "red", "s")]
         stack.begin()
         before = len(upstream.received)
         for context in ({"project_id": "green"}, {"user_id": "eve", "project_id": "red"}, {"user_id": "acme/mallory"}):

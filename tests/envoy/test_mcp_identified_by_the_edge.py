@@ -129,11 +129,8 @@ async def test_with_a_token_memories_are_saved_listed_moved_and_erased(edge_prod
     async with Client(bridge) as model:
         assert not (await model.call_tool("memory_save", {"content": KEPT})).is_error
     file = str(tmp_path / "ada.jsonl")
-    for words, is_kept in (
-        (("export", "--output", file), True),
-        (("forget", "--all", "--yes"), False),
-        (("import", file), True),
-    ):
+    steps = ((("export", "--output", file), True), (("forget", "--all", "--yes"), False), (("import", file), True))
+    for words, is_kept in steps:
         done = ran(product, *words)
         assert done.returncode == 0, done.stderr
         assert (KEPT in ran(product, "list", "--json").stdout) is is_kept

@@ -124,13 +124,11 @@ def state_of(messages: Messages) -> dict[str, Any]:
     return found
 
 
-def compacted(
-    product: Product, upstream: RecordingUpstream, user: str, question: str
-) -> tuple[httpx.Response, Messages]:
+def compacted(product: Product, upstream: RecordingUpstream, user: str, last: str) -> tuple[httpx.Response, Messages]:
     """The reply to a compacted request, and the messages that the upstream got for it."""
     config = {"compact": True}
     answered = heard("With oil.")
-    messages = [*history(), said("How do I seal the deck?"), answered, said(question)]
+    messages = [*history(), said("How do I seal the deck?"), answered, said(last)]
 
     def tried() -> Any:
         asked(product, user, messages[:-2], config)  # a busy machine may pass it on before it is handed over

@@ -75,10 +75,8 @@ def let_in(product: Product, owner: str, project: str, user: str, role: str) -> 
 
 
 def chat_in_project(product: Product, user: str, *said: str) -> httpx.Response:
-    messages = [
-        {"role": role, "content": text} for text in said for role, text in (("user", text), ("assistant", "I see."))
-    ]
-    body = {"model": "m", "messages": messages[:-1], "memory_context": {"user_id": user, "project_id": PROJECT}}
+    talk = [{"role": role, "content": text} for text in said for role, text in (("user", text), ("assistant", "So."))]
+    body = {"model": "m", "messages": talk[:-1], "memory_context": {"user_id": user, "project_id": PROJECT}}
     return httpx.post(f"{product.url}/v1/chat/completions", json=body, timeout=30)
 
 

@@ -118,11 +118,7 @@ BOAT = (
     "We plan to sail around Rügen with my brother Nils.",
     "How much does a berth in Stralsund cost?",
 )
-KITCHEN = (
-    "Our kitchen needs new cupboards.",
-    "We decided on oak fronts and a white worktop.",
-    "Which lamps go with oak?",
-)
+KITCHEN = ("Our kitchen needs new cupboards.", "We decided on oak fronts and a white worktop.", "Which lamps fit oak?")
 LAST_YEAR = time.gmtime().tm_year - 1
 IN_MAY, IN_MARCH = f"{LAST_YEAR}-05-12T10:00:00Z", f"{LAST_YEAR}-03-20T10:00:00Z"
 

@@ -79,10 +79,8 @@ def test_client_envoy_and_filter_are_one_trace_with_right_parents(
         return found if {inject.parent_id, observe.parent_id} <= found.keys() else None
 
     calls = eventually(both_calls)
-    assert [calls[one.parent_id].attributes["upstream_cluster"] for one in (inject, observe)] == [
-        "memory_inject",
-        "memory_observe",
-    ]
+    clusters = [calls[one.parent_id].attributes["upstream_cluster"] for one in (inject, observe)]
+    assert clusters == ["memory_inject", "memory_observe"]
     assert spans["memory.recall"].parent_id == inject.span_id
     assert spans["recall.embed"].parent_id == spans["memory.recall"].span_id
     assert spans["turn.open"].parent_id in {inject.span_id, observe.span_id}, "the observer's, if the log was late"
@@ -172,9 +170,8 @@ def test_nothing_exported_holds_words_names_or_addresses(
         httpx.get(url, params=user, headers=parent_of(called), timeout=30)
     chat(shared_product, f"What do I say of {MARKER}?", trace)
     eventually(lambda: len(trace_collector.trace(called)) == 2)
-    assert (
-        "http.route" not in whole_trace(trace_collector, called, names=("GET unmatched",))["GET unmatched"].attributes
-    )
+    unmatched = whole_trace(trace_collector, called, names=("GET unmatched",))["GET unmatched"]
+    assert "http.route" not in unmatched.attributes
     whole_trace(trace_collector, trace, names=("ingress", *CLIENT_PARTS))
     exported = b"".join(trace_collector.received)
     assert [word for word in (USER, MARKER, "parrot", "127.0.0.1", "user_id=") if word.encode() in exported] == []

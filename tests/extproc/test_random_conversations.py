@@ -181,15 +181,13 @@ class Client:
         self.recorded.append(f"Is {self.name}thing{self.numbers} round?")
         await self.ask(proxy, EXAMPLES, self.recorded[-1], "Sometimes.")
 
-    async def ask(
-        self, proxy: Proxy, history: Sequence[tuple[str, str]], said: str, answer: str, **options: Any
-    ) -> None:
+    async def ask(self, proxy: Proxy, history: Sequence[tuple[str, str]], said: str, answer: str, **more: Any) -> None:
         messages = [
             {"role": role, "content": text}
             for exchange in (*history, (said,))
             for role, text in zip(("user", "assistant"), exchange, strict=False)
         ]
-        await proxy.exchange(self.name, messages, answer, **options)
+        await proxy.exchange(self.name, messages, answer, **more)
 
 
 @by_size(15, more=100, on_server=40)

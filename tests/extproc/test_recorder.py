@@ -89,11 +89,9 @@ async def record(tmp_path: Path) -> AsyncIterator[Record]:
         yield Record(process)
 
 
-async def after_a_start(
-    deployment: Deployment, policy: RecordingPolicy, *opened: OpenTurn
-) -> list[tuple[str, str, str]]:
+async def after_a_start(on: Deployment, policy: RecordingPolicy, *opened: OpenTurn) -> list[tuple[str, str, str]]:
     """The turns once one more process has opened these."""
-    async with deployment.start() as process:
+    async with on.start() as process:
         record = Record(process)
         async with record.recorder(policy) as recorder:
             for opening in opened:

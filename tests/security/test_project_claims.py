@@ -48,11 +48,9 @@ async def invitations(world: ProjectWorld, user: str) -> list[dict[str, str]]:
 async def told(world: ProjectWorld, user: str) -> str:
     """What reaches the user by any way that names the project."""
     search = await world.call(user, "POST", "/search", {"query": QUESTION, **GARDEN})
-    listed = [
-        await world.call(user, "GET", path) for path in ("/projects/garden/memories", "/export?project_id=garden")
-    ]
+    read = [await world.call(user, "GET", path) for path in ("/projects/garden/memories", "/export?project_id=garden")]
     chats = [await world.chat(user, "garden", *asked) for asked in ((QUESTION,), (QUESTION, "And the key?"))]
-    return "\n".join((search.text, *(answer.text for answer in listed), *chats))
+    return "\n".join((search.text, *(answer.text for answer in read), *chats))
 
 
 async def test_nobody_takes_an_id_that_somebody_uses(world: ProjectWorld) -> None:

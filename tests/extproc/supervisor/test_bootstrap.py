@@ -32,9 +32,8 @@ REJECTING = MemorySettings(identity=IdentitySettings(on_mismatch="reject"))
 
 
 def plan(*, sockets: tuple[Path, ...] = SOCKETS, addresses: tuple[HostAndPort, ...] = (), **settings: Any) -> EnvoyPlan:
-    return EnvoyPlan(
-        Settings(**{"upstream": "http://127.0.0.1:8000", "run_dir": "/run", **settings}), sockets, addresses
-    )
+    given = {"upstream": "http://127.0.0.1:8000", "run_dir": "/run", **settings}
+    return EnvoyPlan(Settings(**given), sockets, addresses)
 
 
 @cache
@@ -75,10 +74,7 @@ PLANS: list[dict[str, Any]] = [
     {"identity": "jwt", "jwt": INLINE, "host": "0.0.0.0", "trusted_peers": ()},
     {"envoy_admin_port": 9901, "metrics_host": "::"},
     {"identity": "jwt", "jwt": replace(FETCHED, required=True)},
-    {
-        "identity": "jwt",
-        "jwt": replace(FETCHED, jwks_url="https://login.example/keys?v=1", token_header="x-user-token"),
-    },
+    {"identity": "jwt", "jwt": replace(FETCHED, jwks_url="https://login.example/k?v=1", token_header="x-user-token")},
     {"identity": "jwt", "jwt": replace(INLINE, token_header="x-user-token", forward=False)},
 ]
 

@@ -45,10 +45,8 @@ def test_whatever_ends_a_product_nothing_is_lost_or_doubled_and_what_it_knew_it_
         assert product.flush("absent") == {"pending": 0, "failed": 0}
         for number in range(THINGS // 2):
             shape = SHAPES[number // 2 % len(SHAPES)]
-            told = product.chat(
-                kept_thing(number), "keeper", shape=shape, session_id=f"{number}", stream=number % 2 > 0
-            )
-            assert told.status_code == 200
+            got = product.chat(kept_thing(number), "keeper", shape=shape, session_id=f"{number}", stream=number % 2 > 0)
+            assert got.status_code == 200
         ends_in_mid_stream(product, upstream)
     with running_product(data, upstream=server.url) as product:
         what_was_said_in_the_outage_is_learnt_once(product)

@@ -132,9 +132,8 @@ def test_an_envoy_that_is_starting_may_refuse_as_long_as_that_takes() -> None:
 
 def counted(folder: Path, turns: int) -> int:
     """A process that counts and ends; its pid."""
-    child = subprocess.Popen(
-        [sys.executable, "-c", COUNTING, str(turns)], env={"PROMETHEUS_MULTIPROC_DIR": str(folder)}
-    )
+    words = [sys.executable, "-c", COUNTING, str(turns)]
+    child = subprocess.Popen(words, env={"PROMETHEUS_MULTIPROC_DIR": str(folder)})
     assert child.wait(30) == 0
     return child.pid
 

@@ -31,9 +31,7 @@ def product(shared_product: Product) -> Product:
 
 def refused(*arguments: str, environment: dict[str, str] | None = None) -> str:
     """What a start says that must not succeed."""
-    ended = subprocess.run(
-        [MEMPROXY, "up", *arguments], capture_output=True, text=True, timeout=60, check=False, env=environment
-    )
+    ended = subprocess.run([MEMPROXY, "up", *arguments], capture_output=True, text=True, timeout=60, env=environment)
     assert ended.returncode == 2, ended.stderr
     assert ended.stdout == ""
     return ended.stderr
