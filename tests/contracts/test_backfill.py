@@ -17,7 +17,6 @@ from memory.adapters.sql import known_exchanges
 from memory.adapters.sql.sqlite_database import SqliteDatabase
 from memory.model import Message, Scope, SentConversation, SentExchange, TurnStatus
 
-DAY = 86_400.0
 LONG = "My sister lives in Lisbon."
 NUMBERS = itertools.count()
 
@@ -189,7 +188,7 @@ async def test_what_the_user_deleted_does_not_come_back(tell: Missed) -> None:
     ("seconds", "since", "path"),
     [
         (6.5, 0.0, "abcdefgh"),
-        (60.0, DAY + 1, "abcd"),
+        (60.0, 86_400.0 + 1, "abcd"),
         (0.5, 0.0, "ab"),  # an example in a prompt may take no time at all, so that any gap would have room for it
     ],
 )
@@ -285,9 +284,7 @@ async def test_a_long_silence_is_a_gap_and_so_are_lost_turns(
 
 
 @pytest.mark.parametrize(("seconds", "is_gap"), [(0.5, False), (4.5, False), (6.0, True)])
-async def test_after_a_restart_there_is_a_gap_if_it_took_long(
-    deployment: Deployment, process: Process, seconds: float, *, is_gap: bool
-) -> None:
+async def test_a_long_start_is_a_gap(deployment: Deployment, process: Process, seconds: float, *, is_gap: bool) -> None:
     await process.log.times.beat()
     await process.log.times.end()
     deployment.clock.now += seconds

@@ -28,8 +28,6 @@ from memory.ports.reading import GroundedSentence, GroundedWriter, WritingTask
 
 ASKED = (Message("system", "Be brief."), Message("user", "Say hello, my pin is 4711."))
 SCHEMA = {"type": "object", "properties": {"query": {"type": "string", "maxLength": 20}}, "required": ["query"]}
-SMALL_MODEL = "smollm2-135m-instruct"
-START_SECONDS_MAX = 60.0
 PATIENCE_SECONDS = 60.0  # what is tested here is not speed
 
 
@@ -61,7 +59,7 @@ async def chat() -> AsyncIterator[Chat]:
 async def any_model(request: pytest.FixtureRequest) -> AsyncIterator[OpenAiChatModel]:
     if request.param == "the small model":
         url: str = request.getfixturevalue("small_model_url")
-        async with OpenAiChatModel(ChatServer(url, SMALL_MODEL, skips_thinking=True)) as opened:
+        async with OpenAiChatModel(ChatServer(url, "smollm2-135m-instruct", skips_thinking=True)) as opened:
             yield opened
         return
     async with chatting() as one:
@@ -83,7 +81,7 @@ def small_model_url() -> Iterator[str]:
         return False
 
     try:
-        eventually(is_healthy, seconds=START_SECONDS_MAX)
+        eventually(is_healthy, seconds=60.0)
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         process.kill()

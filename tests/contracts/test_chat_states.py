@@ -89,9 +89,7 @@ async def test_many_notes_are_read_at_once_or_none_of_them(deployment: Deploymen
 ANN, BOB = ChatStateQuery("ann", ["k1"], model="qwen3"), ChatStateQuery("bob")
 
 
-async def test_what_was_read_last_is_known_without_the_log_but_for_notes_and_for_that_model_only(
-    deployment: Deployment,
-) -> None:
+async def test_without_the_log_what_was_read_is_known_but_for_notes_and_other_models(deployment: Deployment) -> None:
     async with deployment.start() as process:
         states = process.chat_states
         await process.capabilities.learn("qwen3", Placement.SYSTEM)
@@ -149,9 +147,7 @@ async def test_what_a_user_withdrew_is_forgotten_by_every_process_at_its_next_lo
     assert (state.opted_out_at is not None) is (withdraw is opt_out)
 
 
-async def test_a_process_that_did_not_look_for_long_knows_nobody_until_it_reads_them_again(
-    deployment: Deployment, process: Process
-) -> None:
+async def test_who_did_not_look_for_long_knows_nobody_before_a_read(deployment: Deployment, process: Process) -> None:
     states = process.chat_states
     for seconds, is_known in ((0.0, False), (UNSEEN_SECONDS_MAX, True), (UNSEEN_SECONDS_MAX + 1, False)):
         await states.read(BOB)
@@ -162,9 +158,7 @@ async def test_a_process_that_did_not_look_for_long_knows_nobody_until_it_reads_
     assert states.last_known(BOB) is not None
 
 
-async def test_states_are_known_of_so_many_users_as_were_read_last(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_states_of_the_users_read_last_are_known(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chat_states, "KNOWN_MAX", 2)
     users = [ChatStateQuery(user) for user in ("ann", "bob", "cid")]
     async with deployment.start() as process:

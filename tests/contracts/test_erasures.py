@@ -220,18 +220,19 @@ def a_chat(turn_id: str, *, at: float) -> Turn:
     return a_turn(turn_id, user=USER, at=at, text="My door is red")
 
 
-async def erase(process: Process) -> None:
+async def erase(deployment: Deployment, process: Process) -> None:
+    """A second after what was said before, and a second before what is said next."""
+    deployment.clock.now += 1
     async with process.ledger.write(USER) as held:
         await held.advance_erase_epoch()
+    deployment.clock.now += 1
 
 
 async def test_no_turn_of_the_life_before_is_recorded_after_it(deployment: Deployment, process: Process) -> None:
     began_at, trees = deployment.clock(), process.log.trees
     await trees.open(a_chat("t1", at=START), SENT)
     assert deployment.places_with(USER) != []
-    deployment.clock.now += 1
-    await erase(process)
-    deployment.clock.now += 1
+    await erase(deployment, process)
     assert deployment.places_with(USER) == []
     await process.log.finish("t1", status=TurnStatus.CLOSED, answer="Nice.", answered_at=START)
     assert await trees.open(a_chat("t2", at=began_at), SENT) == ""
@@ -243,9 +244,7 @@ async def test_no_turn_of_the_life_before_is_recorded_after_it(deployment: Deplo
 async def test_its_reply_leaves_no_link_and_is_no_loss(deployment: Deployment, process: Process) -> None:
     metrics = Metrics(CollectorRegistry())
     one = a_chat("t1", at=deployment.clock())
-    deployment.clock.now += 1
-    await erase(process)
-    deployment.clock.now += 1
+    await erase(deployment, process)
     recorder = TurnRecorder(process.log, metrics, deployment.clock, error_boundary, RecordingPolicy(str), None)  # type: ignore[arg-type]
     async with asyncio.timeout(60), recorder:
         opening = recorder.open(OpenTurn(one, Links(USER), SENT))
@@ -262,7 +261,6 @@ async def test_nor_is_one_that_is_opened_meanwhile(deployment: Deployment, proce
     """Whoever wins: it is gone with that life, or was never recorded."""
     for number in range(3):
         began_at = deployment.clock()
-        deployment.clock.now += 1
         opening = [other.log.trees.open(a_chat(f"t{number}-{n}", at=began_at), SENT) for n in range(5)]
-        await asyncio.gather(erase(process), *opening)
+        await asyncio.gather(erase(deployment, process), *opening)
         assert deployment.places_with(USER) == []

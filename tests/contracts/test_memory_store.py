@@ -212,13 +212,13 @@ def hostile_ids() -> list[str]:
     breakouts += ['"] or user_id not in ["', '") or (user_id != "', '\\" or user_id != \\"', "%", "_", "%%", "a%", "*"]
     breakouts += ["{user}", "{0}", "$meta", "user_id", "true", "null", "None", "0", "-1", "1e9", "[]", "{}", "//", "--"]
     breakouts += ["a b", "a  b", *r"\n \x22 \u0022 &quot; %22 ` ${x} # ; and || && !".split(" ")]
-    lookalikes = (
-        "Ann ANN аnn ann\u0301 ánn ánn ａｎｎ ann. annn an ﬁ fi Å Å ß ss É E\u0301 ǆ ǅ İ i\u0307 ſ s 🐈 猫".split(" ")
+    alike = "Ann ANN аnn ann\u0301 ánn ánn ａｎｎ ann. annn an ﬁ fi Å Å ß ss É E\u0301 ǆ ǅ İ i\u0307 ſ s 🐈 猫".split(
+        " "
     )
-    lookalikes += ["x\u2028x", "x\u2029x", "مرحبا"]
+    alike += ["x\u2028x", "x\u2029x", "مرحبا"]
     edges = ["x" * 256, "猫" * 85, "🐈" * 64, '"' * 256, "\\" * 256, "\\" * 255 + '"', "'" * 255]
     wrapped = [f"ann{text}" for text in breakouts] + ['u1" or user_id == "u2', 'u2" or user_id == "u3']
-    return [one for one in dict.fromkeys([*breakouts, *lookalikes, *edges, *wrapped]) if one.strip() == one]
+    return [one for one in dict.fromkeys([*breakouts, *alike, *edges, *wrapped]) if one.strip() == one]
 
 
 async def test_hostile_ids_leak_nothing_and_break_nothing(store: MemoryStore) -> None:

@@ -105,12 +105,8 @@ async def test_user_status_project_agent_and_type_bound_what_is_found(store: Mem
 
 
 async def test_a_source_and_the_times_at_which_it_was_said_bound_what_is_found(store: MemoryStore) -> None:
-    await put(
-        store,
-        memory("may", at=50.0, source="answer"),
-        memory("june", at=60.0, source="answer"),
-        memory("july", at=70.0),
-    )
+    rows = [memory("may", at=50.0, source="answer"), memory("june", at=60.0, source="answer"), memory("july", at=70.0)]
+    await put(store, *rows)
     cases = {
         MemoryFilter("ann", source="answer"): {"may", "june"},
         MemoryFilter("ann", said_within=((60.0, 70.0),)): {"june"},  # without its end

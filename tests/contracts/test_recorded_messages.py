@@ -67,8 +67,7 @@ async def test_messages_are_read_by_conversation_and_by_trace_whatever_character
     assert await texts(log, MessageFilter("ann", trace_id="aa")) == ["words of t1", "text of m1"]
     assert await texts(log, MessageFilter("ann", "s1", trace_id="bb")) == []
     text = 'Grüße \ud83d \x00 \'"quoted"'
-    await log.open(a_turn("t3", user="bob", text=text))
-    await log.finish("t3", status=TurnStatus.CLOSED, answer=text, answered_at=START)
+    await tell(log, "t3", user="bob", text=text, answer=text)
     await log.messages.add_tool_messages("t3", [ToolMessage(text, text, text)], at=START)
     await log.messages.add("bob", [replace(added("m1", text), trace_id=text)])
     assert await texts(log, MessageFilter("bob")) == [text] * 4

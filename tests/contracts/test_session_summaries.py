@@ -171,8 +171,7 @@ async def test_deleting_a_turn_or_a_message_withdraws_it(process: Process) -> No
 
 async def test_the_answer_of_a_tool_loop_that_comes_later_leaves_it(process: Process) -> None:
     await talk(process, "t1")
-    await process.log.open(a_turn("t2"))
-    await process.log.finish("t2", status=TurnStatus.CLOSED, answer="", answered_at=START + 1)
+    await tell(process.log, "t2", answer="")
     await learn_all(process.log)
     made = await summarised(process, "t1", "t2")
     await process.log.complete("t2", answer="Booked.", answered_at=START + 2)

@@ -38,11 +38,9 @@ async def snapshots(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
 @asynccontextmanager
 async def a_database(engine: str, folder: Path) -> AsyncIterator[SqlDatabase]:
     """Without snapshots afterwards."""
-    on_file = engine == "sqlite"
-    opened = (
-        SqliteDatabase(folder / "log") if on_file else PostgresDatabase(PostgresAddress(postgres_server().url, ROLE))
-    )
-    async with opened as database:
+    lite = engine == "sqlite"
+    made = SqliteDatabase(folder / "log") if lite else PostgresDatabase(PostgresAddress(postgres_server().url, ROLE))
+    async with made as database:
         yield database
         await SqlSnapshots(database, bytes_max=0, clock=lambda: 0.0).erase_all()
 

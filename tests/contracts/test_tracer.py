@@ -138,18 +138,15 @@ async def test_an_error_shows_as_its_type_and_never_as_its_message(collector: Tr
 async def test_a_collector_that_is_down_costs_one_line_until_it_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memory.adapters.otlp.SPARED_SECONDS", 0.1)
     with running_collector() as first:
-        port = first.port
+        pass
     with capture_logs() as logs:
-        async with (
-            asyncio.timeout(60),
-            OtlpTracer(f"http://127.0.0.1:{port}", service="test", sample_ratio=1.0) as tracer,
-        ):
+        async with asyncio.timeout(60), exporting(first) as tracer:
             for _ in range(3 * QUEUE_SPANS_MAX):
                 with tracer.span(SpanName.RECALL):
                     pass
             while not logs:
                 await asyncio.sleep(0.05)
-            with running_collector(port) as collector:
+            with running_collector(first.port) as collector:
                 while not collector.received:
                     with tracer.span(SpanName.LEARN):
                         await asyncio.sleep(0.1)

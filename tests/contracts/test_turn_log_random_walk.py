@@ -13,7 +13,6 @@ from turn_logs import DEPLOYMENTS, LEASE_SECONDS, START, ids_of, lease_at, tell
 from memory.errors import Conflict
 from memory.ports import LearnDue, Lease, TurnLog
 
-STEPS = 150
 DUE = LearnDue(batch_turns_max=3)
 MORE = pytest.mark.soak("more of the same")
 WALKS = [
@@ -154,7 +153,7 @@ class Walk:
 async def test_the_queue_agrees_with_the_model_on_every_way(adapter: str, seed: int, tmp_path: Path) -> None:
     async with DEPLOYMENTS[adapter](tmp_path).start() as process:
         walk = Walk(process.log, seed)
-        for _ in range(STEPS):
+        for _ in range(150):
             await walk.step()
         await walk.learn_everything()
         assert sorted(walk.model.learnt) == sorted(walk.model.opened)

@@ -47,8 +47,7 @@ async def test_a_turn_comes_back_as_it_was_told(log: TurnLog) -> None:
 
 @pytest.mark.parametrize("status", [TurnStatus.FAILED, TurnStatus.ABORTED])
 async def test_failed_and_aborted_turns_teach_nothing_and_get_no_answer(log: TurnLog, status: TurnStatus) -> None:
-    await log.open(a_turn("broken"))
-    await log.finish("broken", status=status, answer="", answered_at=START)
+    await tell(log, "broken", status=status, answer="")
     await log.complete("broken", answer="other", answered_at=START)
     assert [(turn.status, turn.answer) for turn in await recorded(log)] == [(status, "")]
     assert await lease_at(log, START + 99) is None
@@ -191,26 +190,18 @@ async def test_an_answer_after_all_is_nothing_of_a_turn_that_was_erased(deployme
 
 
 async def test_the_final_answer_of_a_tool_loop_goes_to_the_turn_that_has_none(log: TurnLog) -> None:
-    await log.open(a_turn("t1"))
-    await log.finish("t1", status=TurnStatus.CLOSED, answer="", answered_at=START)
+    await tell(log, "t1", answer="")
     await log.complete("t1", answer="It rains ☔", answered_at=START + 3)
     (turn,) = await recorded(log)
     assert (turn.answer, turn.answered_at, turn.status) == ("It rains ☔", START + 3, TurnStatus.CLOSED)
     lease = await leased(log, START + 4)
     assert [one.answer for one in lease.turns] == ["It rains ☔"]
     await log.acknowledge(lease)
-    await log.open(a_turn("t2"))
-    await log.finish("t2", status=TurnStatus.CLOSED, answer="", answered_at=START)
+    await tell(log, "t2", answer="")
     lease = await leased(log, START + 4)
     await log.complete("t2", answer="late", answered_at=START + 5)  # while it is being learnt
     await log.acknowledge(lease)
     assert [turn.answer for turn in await recorded(log)] == ["It rains ☔", "late"]
-
-
-async def tool_call(log: TurnLog, turn_id: str) -> None:
-    """A turn that closed without an answer."""
-    await log.open(a_turn(turn_id))
-    await log.finish(turn_id, status=TurnStatus.CLOSED, answer="", answered_at=START)
 
 
 async def test_an_answer_that_comes_late_is_counted_with_its_session(deployment: Deployment) -> None:
@@ -220,7 +211,7 @@ async def test_an_answer_that_comes_late_is_counted_with_its_session(deployment:
         assert await windows(log, START, due) == []
         await end(log, "t1", answer="x" * 4_100)
         assert await windows(log, START, due) == [["t1"]]
-        await tool_call(log, "t2")
+        await tell(log, "t2", answer="")
         assert await windows(log, START, due) == []
         await log.complete("t2", answer="x" * 4_100, answered_at=START)
         assert await windows(log, START, due) == [["t2"]]

@@ -15,7 +15,6 @@ from memory.ports import LearnDue, QueueDepth, TurnLog
 PATIENT = LearnDue(batch_turns_max=10, idle_seconds=30.0, turns_at_once=10)
 EXPLICIT = Urgency(0.9, is_explicit=True)
 ASKS = Urgency(0.9, is_explicit=True, asks_memory=True)
-DRIFT = Urgency(0.5, ends_topic=True)
 RETRY = START + 300
 
 
@@ -79,7 +78,7 @@ async def test_a_look_reads_no_more_than_it_can_hold(log: TurnLog) -> None:
     assert all(not fresh.earlier for fresh in found)  # nor what was pasted earlier
 
 
-@pytest.mark.parametrize(("urgency", "window"), [(EXPLICIT, 3), (DRIFT, 2)])
+@pytest.mark.parametrize(("urgency", "window"), [(EXPLICIT, 3), (Urgency(0.5, ends_topic=True), 2)])
 async def test_an_explicit_turn_or_another_topic_is_due_at_once(log: TurnLog, urgency: Urgency, window: int) -> None:
     turns = ["t1", "t2", "marked", "t4"]
     for turn_id in turns:

@@ -21,9 +21,7 @@ async def counted(deployment: Deployment, *memory_ids: str, user: str = "ann", a
         other.usage_counts.count(user, memory_ids, at=at)
 
 
-async def test_uses_of_several_processes_add_up_and_those_that_are_taken_are_nobody_elses(
-    deployment: Deployment, process: Process, other: Process
-) -> None:
+async def test_uses_add_up_and_are_taken_once(deployment: Deployment, process: Process, other: Process) -> None:
     await counted(deployment, "a", "b", "c")
     for at in (START + 9, START + 5):
         await counted(deployment, "a", at=at)

@@ -150,17 +150,6 @@ def test_an_empty_body_is_a_change_and_a_receipt_without_an_id_names_none() -> N
     assert wire.finish(Finish(None, ResponseInfo(RecallStatus.DISABLED))).dynamic_metadata == expected
 
 
-def test_our_processing_mode_survives_its_way_there_and_back() -> None:
-    message = ours.ProcessingMode(
-        request_headers=ours.ProcessingMode.SEND,
-        request_body=ours.ProcessingMode.BUFFERED,
-        response_body=ours.ProcessingMode.STREAMED,
-        response_trailers=ours.ProcessingMode.SKIP,
-    )
-    theirs_of_it = modes.ProcessingMode.parse(message.SerializeToString())
-    assert ours.ProcessingMode.FromString(bytes(theirs_of_it)) == message
-
-
 @pytest.mark.parametrize(
     ("our_enum", "their_enum"),
     [

@@ -26,8 +26,6 @@ MEMPROXY = {"memproxy", ".venv/bin/memproxy"}
 PYTHON = ".venv/bin/python"
 ELSEWHERE = {"vllm", "docker", "kubectl", "export"}  # programs that are not ours
 API_PORT, PROXY_PORT = 8081, 8080
-IDENTITY = {"user_id"}  # one of the ways to say who calls
-REPLACED = "Status: replaced"  # a decision that describes what is no more
 PLACEHOLDER = re.compile(r"[A-Z][A-Z_]*")
 
 
@@ -104,7 +102,7 @@ def test_commands_that_the_text_names_exist() -> None:
     named = {
         (str(page.relative_to(ROOT)), name)
         for page in PAGES
-        if REPLACED not in page.read_text(encoding="utf-8")
+        if "Status: replaced" not in page.read_text(encoding="utf-8")
         for text in code_in_text(page)
         if text.startswith("memproxy ")
         for name in text.split()[1].split("|")
@@ -140,7 +138,7 @@ def problems_of(curl: Curl) -> Iterator[str]:
     if operation is None or url.port not in {API_PORT, PROXY_PORT}:
         yield f"not served: {curl.method} {curl.url}"
         return
-    known = {one["name"] for one in operation.get("parameters", ())} | IDENTITY
+    known = {one["name"] for one in operation.get("parameters", ())} | {"user_id"}
     yield from (f"unknown parameter {name}" for name in parse_qs(url.query) if name not in known)
     if curl.body and not curl.body.startswith("@"):
         schema = operation["requestBody"]["content"]["application/json"]["schema"]

@@ -57,9 +57,7 @@ def calls_of(page: str, product: Product, user: str) -> list[list[str]]:
     return [words for script in scripts for words in commands(script) if words[0] == "curl"]
 
 
-def test_the_calls_of_clients_are_answered_and_leave_nothing_of_ours(
-    shared_product: Product, upstream: RecordingUpstream
-) -> None:
+def test_calls_of_clients_are_answered_without_our_fields(shared_product: Product, upstream: RecordingUpstream) -> None:
     calls = calls_of("clients.md", shared_product, "curl-ada")
     chats = [words for words in calls if shared_product.url in " ".join(words)]
     assert len(chats) >= 4
@@ -125,13 +123,9 @@ def test_the_program_with_the_openai_sdk(shared_product: Product, upstream: Reco
     assert "Boskoop" in shown.text
 
 
-def test_the_program_with_the_anthropic_sdk(
-    shared_product: Product, upstream: RecordingUpstream, tmp_path: Path
-) -> None:
-    text = block("clients.md", "python", holding="import anthropic").replace(
-        "http://127.0.0.1:8080", shared_product.url
-    )
-    [line] = Program(tmp_path, text.replace('"grace"', '"claude-grace"')).run()
+def test_the_program_with_anthropic_s_sdk(shared_product: Product, upstream: RecordingUpstream, tmp_path: Path) -> None:
+    text = block("clients.md", "python", holding="import anthropic")
+    [line] = Program(tmp_path, addressed(text, shared_product, "claude-grace")).run()
     assert "Noted." in line
     assert "memory_context" not in upstream.last_chat().json()
 

@@ -16,8 +16,6 @@ from urllib.parse import urlsplit
 import pytest
 from documents import GENERATED, PAGES, ROOT, anchors, code_in_text, links, tokens
 
-OWN_HOSTS = {"127.0.0.1", "localhost"}
-TEST_NAME = re.compile(r"test_\w+")
 HELD = re.compile(r"(tests/[\w/]+\.py)::(test_\w+)")
 TEST = re.compile(r"^ *(?:async )?def (test_\w+)\(", re.MULTILINE)
 ARCHITECTURE = ROOT / "docs" / "ARCHITECTURE.md"
@@ -29,7 +27,7 @@ def problem_of(page: Path, link: str) -> str:
     url = urlsplit(link)
     if url.scheme:
         is_well_formed = url.scheme == "https" and "." in (url.hostname or "") and " " not in link
-        return "" if is_well_formed or url.hostname in OWN_HOSTS else "no address on the web"
+        return "" if is_well_formed or url.hostname in {"127.0.0.1", "localhost"} else "no address on the web"
     target = (page.parent / url.path).resolve() if url.path else page
     if target.is_relative_to(GENERATED):
         return ""  # the build of the site checks these, page and heading
@@ -55,7 +53,7 @@ def test_every_test_that_the_documents_name_is_in_the_file_that_they_name() -> N
     named = {(page.name, *found) for page in PAGES for text in code_in_text(page) for found in HELD.findall(text)}
     assert len(named) > 100
     assert [one for one in sorted(named) if one[2] not in defined_in(ROOT / one[1])] == []
-    alone = {text for page in PAGES for text in code_in_text(page) if TEST_NAME.fullmatch(text)}
+    alone = {text for page in PAGES for text in code_in_text(page) if re.fullmatch(r"test_\w+", text)}
     assert sorted(alone) == []
 
 

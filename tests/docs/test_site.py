@@ -102,19 +102,16 @@ def test_every_call_every_tool_and_every_command_is_in_its_reference(site: Path)
     assert len(shown) >= 25
     assert [call for call, _ in shown if call not in rest] == []
     assert [path for _, path, name in operations if name.endswith(SHORT_NAME) and path not in rest] == []
-    assert [
-        name for name in document["components"]["schemas"] if name.lower() not in ids_of(site, "reference/rest.html")
-    ] == []
+    known = ids_of(site, "reference/rest.html")
+    assert [name for name in document["components"]["schemas"] if name.lower() not in known] == []
     assert [name for name in TOOLS if name not in mcp] == []
     assert [name for name in command_names() if name not in line] == []
 
 
 def command_names() -> list[str]:
     root: Any = get_command(memproxy)
-    below = [
-        f"memproxy {name} {child}" for name, one in root.commands.items() for child in getattr(one, "commands", {})
-    ]
-    return [f"memproxy {name}" for name in root.commands] + below
+    subs = [f"memproxy {name} {child}" for name, one in root.commands.items() for child in getattr(one, "commands", {})]
+    return [f"memproxy {name}" for name in root.commands] + subs
 
 
 def text_of(site: Path, page: str) -> str:

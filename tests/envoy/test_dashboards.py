@@ -60,9 +60,7 @@ def busy(shared_product: Product, tmp_path_factory: pytest.TempPathFactory) -> I
     """A Prometheus that has seen a chat with a note and one without, learning, and calls of the API."""
     if not is_installed():
         pytest.skip("PROMETHEUS IS MISSING: install Debian's package `prometheus`, as .ci/run does")
-    with running_prometheus(
-        tmp_path_factory.mktemp("prometheus"), metrics_port=shared_product.ports["metrics"]
-    ) as server:
+    with running_prometheus(tmp_path_factory.mktemp("prom"), metrics_port=shared_product.ports["metrics"]) as server:
         eventually(lambda: server.now("memproxy_part_up"))
         use(shared_product)
         yield server

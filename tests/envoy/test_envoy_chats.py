@@ -53,11 +53,8 @@ async def test_a_note_reaches_the_upstream_with_the_right_length_and_the_client_
         for round_ in range(3):  # on one connection: a wrong length would break the next request
             answer = await client.post("/v1/chat/completions", content=asking("alice", padding="é" * round_))
             assert answer.status_code == 200
-            assert memory_headers(answer) == {
-                "x-memory-status": "used",
-                "x-memory-count": "1",
-                "x-memory-receipt": f"r-{round_ + 1}",
-            }
+            told = {"status": "used", "count": "1", "receipt": f"r-{round_ + 1}"}
+            assert memory_headers(answer) == {f"x-memory-{name}": value for name, value in told.items()}
             received = exact(upstream.last_chat())
             assert NOTE in received.system_text()
             assert "memory_context" not in received.json()
@@ -94,9 +91,7 @@ async def test_without_memory_every_byte_passes_but_our_fields(stack: FilterStac
     assert stack.recall.asked == []
 
 
-async def test_twenty_megabytes_pass_with_a_note_and_without_our_fields(
-    stack: FilterStack, upstream: RecordingUpstream
-) -> None:
+async def test_twenty_megabytes_pass_with_a_note_alone(stack: FilterStack, upstream: RecordingUpstream) -> None:
     answer = await stack.chat(asking("alice", padding="x" * (20 << 20)))
     assert memory_headers(answer)["x-memory-status"] == "used"
     received = exact(upstream.last_chat())
@@ -104,9 +99,7 @@ async def test_twenty_megabytes_pass_with_a_note_and_without_our_fields(
     assert "memory_context" not in received.json()
 
 
-async def test_a_body_past_the_limit_passes_untouched_when_its_length_is_known(
-    stack: FilterStack, upstream: RecordingUpstream
-) -> None:
+async def test_a_body_of_a_known_length_past_the_limit_passes(stack: FilterStack, upstream: RecordingUpstream) -> None:
     body = asking("alice", padding="x" * (CHAT_BYTES_MAX + (4 << 20)))
     answer = await stack.chat(body)
     assert answer.status_code == 200
@@ -145,26 +138,22 @@ async def test_large_bodies_get_their_notes_and_are_learnt_one_after_the_other(s
     assert len(await stack.turns("patient", until=3)) == 3
 
 
-async def test_a_chunked_body_past_the_limit_is_refused_by_envoy(stack: FilterStack) -> None:
-    async with stack.client() as client:
-        answer = await client.post("/v1/chat/completions", content=in_chunks(b"x" * (36 << 20), 1 << 20))
-        assert answer.status_code == 413
-
-
-async def test_a_chunked_body_is_edited_like_any_other(stack: FilterStack, upstream: RecordingUpstream) -> None:
+async def test_a_chunked_body_is_edited_and_refused_past_the_limit(
+    stack: FilterStack, upstream: RecordingUpstream
+) -> None:
     async with stack.client() as client:
         answer = await client.post("/v1/chat/completions", content=in_chunks(asking("alice"), 1))
         assert memory_headers(answer)["x-memory-status"] == "used"
         assert NOTE in upstream.last_chat().system_text()
+        answer = await client.post("/v1/chat/completions", content=in_chunks(b"x" * (36 << 20), 1 << 20))
+        assert answer.status_code == 413
 
 
 async def test_an_unchanged_body_keeps_its_framing(stack: FilterStack, upstream: RecordingUpstream) -> None:
     body = b'{"model":"m","messages":[{"role":"user","content":"Hello"}]}'
     async with stack.client() as client:
-        for content, framing in (
-            (body, {"content-length": str(len(body))}),
-            (in_chunks(body, 20), {"transfer-encoding": "chunked"}),
-        ):
+        length, chunked = {"content-length": str(len(body))}, {"transfer-encoding": "chunked"}
+        for content, framing in ((body, length), (in_chunks(body, 20), chunked)):
             await client.post("/v1/chat/completions", content=content)
             received = upstream.last_chat()
             names = {"content-length", "transfer-encoding"}
@@ -212,9 +201,7 @@ async def streams_started(stack: FilterStack) -> set[str]:
 
 
 @pytest.mark.parametrize("path", sorted(STRIPPED_PATHS))
-async def test_apis_without_memory_are_stripped_and_otherwise_left_alone(
-    stack: FilterStack, upstream: RecordingUpstream, path: str
-) -> None:
+async def test_an_api_without_memory_is_stripped(stack: FilterStack, upstream: RecordingUpstream, path: str) -> None:
     async with stack.client() as client:
         answer = await client.post(path, content=b'{"prompt":"hi"' + OURS)
         assert answer.status_code == 200
@@ -260,9 +247,7 @@ async def stream(stack: FilterStack, body: dict[str, Any]) -> bytes:
         return b"".join([piece async for piece in answer.aiter_raw()])
 
 
-async def test_a_plain_reply_becomes_a_turn_with_what_the_client_said_and_not_what_we_added(
-    stack: FilterStack, upstream: RecordingUpstream
-) -> None:
+async def test_a_turn_is_what_the_client_said_and_was_answered(stack: FilterStack, upstream: RecordingUpstream) -> None:
     answer = await stack.chat(saying("ann"))
     assert answer.json()["choices"][0]["message"]["content"] == "Noted."
     assert NOTE in upstream.last_chat().system_text()
@@ -272,9 +257,7 @@ async def test_a_plain_reply_becomes_a_turn_with_what_the_client_said_and_not_wh
     assert (turn.answer, turn.scope.session_id, turn.receipt_id) == ("Noted.", "s-1", "r-1")
 
 
-async def test_streamed_bytes_reach_the_client_exactly_and_the_answer_reaches_the_log(
-    stack: FilterStack, upstream: RecordingUpstream
-) -> None:
+async def test_a_stream_passes_exactly_and_is_in_the_log(stack: FilterStack, upstream: RecordingUpstream) -> None:
     upstream.answer = "Grüße, 你好, and so on " * 20
     assert await stream(stack, saying("bea", stream=True)) == b"".join(upstream.streamed)
     [turn] = await stack.turns("bea", until=1)

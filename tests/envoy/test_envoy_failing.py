@@ -26,9 +26,8 @@ STREAM_CHUNKS = 600  # of 0.1 s: a minute, unless a test hurries them
 
 
 def body_of(shape: AskedShape, user: str = "u", **more: object) -> bytes:
-    return json.dumps(
-        shape.body([{"role": "user", "content": SAID}], memory_context={"user_id": user}, **more)
-    ).encode()
+    said = [{"role": "user", "content": SAID}]
+    return json.dumps(shape.body(said, memory_context={"user_id": user}, **more)).encode()
 
 
 async def statuses(stack: FilterStack, count: int, *, user: str = "u") -> list[str]:
@@ -168,9 +167,7 @@ async def test_a_filter_that_is_starting_records_chats_and_is_asked_for_nothing(
 
 
 @pytest.mark.full("two filters leave in the middle of replies")
-async def test_a_leaving_filter_records_replies_to_their_end_and_one_that_cannot_leaves_their_turns_unknown(
-    upstream: RecordingUpstream,
-) -> None:
+async def test_a_filter_that_leaves_records_replies_or_leaves_turns_unknown(upstream: RecordingUpstream) -> None:
     """The client notices nothing in either case."""
     for grace, ends in ((HANG_SECONDS, TurnStatus.CLOSED), (0.5, TurnStatus.UNKNOWN)):
         upstream.chunk_seconds, upstream.chunk_count = 0.1, STREAM_CHUNKS

@@ -66,9 +66,7 @@ async def ask(stack: FilterStack, *values: bytes, name: str = IDENTITY_HEADER) -
     return status
 
 
-async def test_two_lines_that_differ_name_nobody_and_are_learnt_for_nobody(
-    stack: FilterStack, upstream: RecordingUpstream
-) -> None:
+async def test_two_lines_that_differ_name_and_teach_nobody(stack: FilterStack, upstream: RecordingUpstream) -> None:
     for values in ((b"alice", b"bob"), (b"bob", b"alice"), (b"alice", b""), (b"alice", b"alice", b"bob")):
         assert await ask(stack, *values) == "", values
         assert not [one for one in upstream.received[-len(SHAPES) :] if NOTE.encode() in one.body]
@@ -79,9 +77,7 @@ async def test_two_lines_that_differ_name_nobody_and_are_learnt_for_nobody(
         assert await stack.turns(user) == []
 
 
-async def test_the_same_line_twice_is_one_and_a_comma_is_part_of_an_id(
-    stack: FilterStack, upstream: RecordingUpstream
-) -> None:
+async def test_a_line_twice_is_one_and_a_comma_is_part_of_it(stack: FilterStack, upstream: RecordingUpstream) -> None:
     for values in ((b"carol", b"carol"), (b"carol,dave",), (b"carol, dave",)):
         assert await ask(stack, *values) == "used"
     assert [scope.user_id for scope, _ in stack.recall.asked[:: len(SHAPES)]] == ["carol", "carol,dave", "carol, dave"]

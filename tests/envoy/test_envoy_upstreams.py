@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -11,18 +10,9 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+import template_server as shapes
 from filter_stack import NOTE, FilterStack, running_stack
-from template_server import (
-    ANYWHERE,
-    FIRST,
-    LLAMA_CPP,
-    MISSING,
-    NOWHERE,
-    VLLM,
-    TemplateServer,
-    chat_body,
-    running_template_server,
-)
+from template_server import TemplateServer, chat_body, running_template_server
 from upstream import RecordingUpstream
 
 from memory.model import ModelWindow, Placement
@@ -31,16 +21,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")  # one stack of templates
 # Self-signed until 2126, all with the one key: a fresh machine need not have `openssl`. Each names another server:
 # openssl req -x509 -new -key key.pem -days 36500 -subj /CN=test -addext subjectAltName=DNS:localhost -out localhost.pem
 CERTIFICATES = Path(__file__).resolve().parents[1] / "data" / "tls"
-KEY = CERTIFICATES / "key.pem"
 LOCALHOST, ADDRESS, ELSEWHERE = (CERTIFICATES / f"{name}.pem" for name in ("localhost", "address", "elsewhere"))
-ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nkeep-alive: timeout=5, max=100\r\n\r\nok"
-QUESTION = json.dumps(
-    {
-        "model": "m",
-        "messages": [{"role": "user", "content": "What is my cat called?"}],
-        "memory_context": {"user_id": "alice"},
-    }
-).encode()
+QUESTION = chat_body("m", "What is my cat called?", memory_context={"user_id": "alice"})
 
 
 @asynccontextmanager
@@ -66,7 +48,7 @@ async def https_upstream(certificate: Path) -> AsyncIterator[tuple[int, list[byt
         writer.close()
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, KEY)
+    context.load_cert_chain(certificate, CERTIFICATES / "key.pem")
     async with serving(answer, context) as port:
         yield port, heads
 
@@ -100,7 +82,7 @@ async def test_an_upstream_is_reached_only_when_it_proves_its_name(
 async def answer_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Closes the connection when its second request arrives: a race, always lost."""
     await reader.readuntil(b"\r\n\r\n")
-    writer.write(ANSWER)
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nkeep-alive: timeout=5, max=100\r\n\r\nok")
     await writer.drain()
     await reader.read(1)
     writer.close()
@@ -127,9 +109,7 @@ async def test_a_reply_with_trailers_is_passed_on_and_recorded(kind: str) -> Non
 
 @pytest.mark.full("two more stacks")
 @pytest.mark.parametrize(("is_kept_alive", "expected"), [(True, [200, 503]), (False, [200, 200])])
-async def test_with_a_connection_for_each_request_nothing_meets_the_closing(
-    is_kept_alive: bool, expected: list[int]
-) -> None:
+async def test_with_a_connection_a_request_nothing_meets_the_closing(is_kept_alive: bool, expected: list[int]) -> None:
     async with (
         serving(answer_once) as port,
         running_stack(f"http://127.0.0.1:{port}", upstream_keep_alive=is_kept_alive) as stack,
@@ -172,19 +152,18 @@ async def test_a_websocket_upgrade_passes() -> None:
 
 
 MODELS = {  # each is one test's own
-    "strict": FIRST,
-    **dict.fromkeys(("free", "free, told", "free, short"), ANYWHERE),
-    **dict.fromkeys(("none, missing", "none, llama_cpp", "none, told"), NOWHERE),
+    "strict": shapes.FIRST,
+    **dict.fromkeys(("free", "free, told", "free, short"), shapes.ANYWHERE),
+    **dict.fromkeys(("none, missing", "none, llama_cpp", "none, told"), shapes.NOWHERE),
 }
 TALK = ("Hello", "Hello to you", "What is my cat called?")
 IN_THE_MIDDLE = ["user", "assistant", "system", "user"]
-IN_FRONT = ["system", "user", "assistant", "user"]
 WITHOUT = ["user", "assistant", "user"]
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[TemplateServer]:
-    with running_template_server(MODELS, MISSING) as running:
+    with running_template_server(MODELS, shapes.MISSING) as running:
         yield running
 
 
@@ -196,7 +175,7 @@ async def shared_stack(server: TemplateServer) -> AsyncIterator[FilterStack]:
 
 @pytest.fixture
 def stack(stack: FilterStack, server: TemplateServer) -> FilterStack:
-    server.tokenize, server.window = MISSING, 0
+    server.tokenize, server.window = shapes.MISSING, 0
     stack.recall.placement = Placement.BEFORE_LAST_USER
     return stack
 
@@ -213,39 +192,33 @@ async def learnt(stack: FilterStack, model: str, placement: Placement) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_one_refused_request_moves_the_notes_of_that_model_to_the_front(
-    stack: FilterStack, server: TemplateServer
-) -> None:
+async def test_one_refusal_moves_that_model_s_notes_to_the_front(stack: FilterStack, server: TemplateServer) -> None:
     assert await asked(stack, "strict") == 400
     assert server.placed() == IN_THE_MIDDLE
     await learnt(stack, "strict", Placement.SYSTEM)
     assert await asked(stack, "strict") == 200
-    assert server.placed() == IN_FRONT
+    assert server.placed() == ["system", "user", "assistant", "user"]
     assert NOTE in server.chats[-1]["messages"][0]["content"]
     assert await asked(stack, "free") == 200
     assert server.placed() == IN_THE_MIDDLE
     assert stack.count("memproxy_placement_switched_total", placement="system", source="refused") == 1
 
 
-@pytest.mark.parametrize("shape", [MISSING, LLAMA_CPP])
-async def test_a_template_without_any_system_message_loses_its_notes_after_some_refusals(
-    stack: FilterStack, server: TemplateServer, shape: str
-) -> None:
+@pytest.mark.parametrize("shape", [shapes.MISSING, shapes.LLAMA_CPP])
+async def test_after_some_refusals_notes_are_off(stack: FilterStack, server: TemplateServer, shape: str) -> None:
     server.tokenize, model, statuses = shape, f"none, {shape}", []
     async with asyncio.timeout(60):
         while await stack.recall.model_capabilities.placement(model) is not Placement.OFF:
             statuses.append(await asked(stack, model))
             await stack.turns(model, until=len(statuses))  # what it teaches is stored beside its turn, perhaps after it
-    assert set(statuses) == {500 if shape == LLAMA_CPP else 400}
+    assert set(statuses) == {500 if shape == shapes.LLAMA_CPP else 400}
     assert len(statuses) >= 4
     assert await asked(stack, model) == 200
     assert server.placed() == WITHOUT
 
 
-async def test_a_server_that_tells_is_asked_once_beside_the_first_request(
-    stack: FilterStack, server: TemplateServer
-) -> None:
-    server.tokenize = VLLM
+async def test_a_server_that_tells_is_asked_once_beside_a_request(stack: FilterStack, server: TemplateServer) -> None:
+    server.tokenize = shapes.VLLM
     await asked(stack, "none, told")  # may be refused: nothing waits for the answer
     await learnt(stack, "none, told", Placement.OFF)
     assert await asked(stack, "none, told") == 200
@@ -256,9 +229,7 @@ async def test_a_server_that_tells_is_asked_once_beside_the_first_request(
     assert stack.count("memproxy_placement_switched_total", placement="off", source="asked") == 1
 
 
-async def test_a_refusal_for_length_teaches_the_window_and_moves_no_note(
-    stack: FilterStack, server: TemplateServer
-) -> None:
+async def test_a_refusal_for_length_teaches_the_window_alone(stack: FilterStack, server: TemplateServer) -> None:
     server.window = 300
     for more in ({}, {"memory_config": {"auto_store": False}}):
         stack.windows._known.clear()

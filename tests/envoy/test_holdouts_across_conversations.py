@@ -28,10 +28,8 @@ from starlette.routing import Route
 pytestmark = pytest.mark.full("a product that holds conversations out")
 MEMPROXY = str(Path(sys.executable).with_name("memproxy"))
 FACT, QUESTION = "My boat is called Rosalie.", "What is my boat called?"
-CORRECTION = "No, my boat is called Bluebell now."
 KNOWING, UNKNOWING = "Rosalie.", "I am sorry, but I do not know anything about your boat. What is it called?"
 USERS = tuple(f"skipper-{number}" for number in range(16))  # they and the salt are fixed, and so are the draws
-AT_ONCE = 4
 
 
 @dataclass
@@ -80,7 +78,7 @@ def talked(product: Product, user: str) -> Talk:
     """A user who is answered from memory corrects it; one who is not says the fact again, and asks again."""
     talk = Talk(product, user, f"later-{user}" if USERS.index(user) % 2 else "")
     if talk.says(QUESTION) == KNOWING:
-        talk.says(CORRECTION)
+        talk.says("No, my boat is called Bluebell now.")
     else:
         talk.says(FACT)
         talk.says(QUESTION)
@@ -121,7 +119,7 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Held]:
         memory = {**reading["memory"], "holdout": {"share": 0.5}}
         config.write_text(json.dumps({**reading, "data_dir": str(data_dir), "memory": memory}))
         product = stack.enter_context(running_product(data_dir, upstream=f"http://127.0.0.1:{port}", config=config))
-        threads = stack.enter_context(ThreadPoolExecutor(AT_ONCE))
+        threads = stack.enter_context(ThreadPoolExecutor(4))
         list(threads.map(lambda user: told(product, user), USERS))
         assert not any(any(notes) for notes in upstream.noted.values())
         upstream.noted.clear()
@@ -137,22 +135,6 @@ def test_some_of_the_conversations_get_no_note_in_any_of_their_turns(held: Held)
         assert held.upstream.noted[talk.user][-1], "what was noted in the first turn is put back in the next"
     for talks in (held.held_out, held.noted):
         assert {bool(talk.session) for talk in talks} == {False, True}, "with a session, and by the first message"
-
-
-def test_receipts_say_which_arm_it_was_and_what_was_withheld(held: Held) -> None:
-    for talk in held.held_out:
-        for answer in talk.answers:
-            shown = held.product.receipt(answer, talk.user)
-            assert (shown["status"], shown["reason"]) == ("skipped", "held_out")
-            assert (shown["signals"]["arm"], shown["signals"]["withheld"]) == ("held_out", "held_out")
-            assert shown["signals"]["note_tokens"] > 0
-            assert (shown["notes"], shown["injected"], shown["tokens"]) == ([], [], 0)
-            assert "withheld" in [candidate["verdict"] for candidate in shown["candidates"]]
-    for talk in held.noted:
-        shown = held.product.receipt(talk.answers[0], talk.user)
-        assert (shown["status"], shown["signals"]["arm"]) == ("used", "noted")
-        assert "withheld" not in shown["signals"]
-        assert shown["tokens"] == shown["signals"]["note_tokens"] > 0
 
 
 def test_metrics_count_questions_and_turns_of_both_arms(held: Held) -> None:

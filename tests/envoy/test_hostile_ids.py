@@ -76,9 +76,7 @@ class Asker:
     def _post(self, shape: AskedShape, headers: dict[bytes, bytes], **more: object) -> int:
         body = json.dumps(shape.body([{"role": "user", "content": QUESTION}], **more)).encode()
         headers = {b"content-type": b"application/json", **headers}
-        return self._client.post(
-            f"{self._url}{shape.shape.path}", content=body, headers=headers, timeout=30
-        ).status_code
+        return self._client.post(f"{self._url}{shape.shape.path}", content=body, headers=headers).status_code
 
     def _has_told(self) -> bool:
         received = self._upstream.received[-1].body
@@ -92,7 +90,7 @@ def asker(shared_product: Product, shared_upstream: RecordingUpstream) -> Iterat
     shared_product.chat(SECRET.replace(COMBINATION.decode(), NEIGHBOURS.decode()), "neighbour", project_id="vault")
     for user in (VICTIM, "neighbour"):
         assert shared_product.flush(user) == {"pending": 0, "failed": 0}
-    with httpx.Client() as client:
+    with httpx.Client(timeout=30) as client:
         asker = Asker(shared_product, shared_upstream, client)
         eventually(lambda: all(asker.by_body(user_id=VICTIM)))
         eventually(lambda: all(asker.by_body(user_id=VICTIM, project_id="vault", session_id="other")))

@@ -9,13 +9,13 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
 from edge_gateway import ELSEWHERE, IDENTITY, KEEPER, KEPT_USER, TENANT, Edge, bearer
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from mcp_calls import called, refused
 from product import Product
 from token_issuer import LONG_AGO, TokenIssuer
 
@@ -69,18 +69,6 @@ class Agents:
 @pytest.fixture
 def agents(edge_product: Edge) -> Agents:
     return Agents(edge_product)
-
-
-async def called(client: Client, name: str, **arguments: Any) -> dict[str, Any]:
-    result = await client.call_tool(name, arguments)
-    assert not result.is_error, result.content
-    return dict(result.structured_content)
-
-
-async def refused(client: Client, name: str, **arguments: Any) -> str:
-    result = await client.call_tool(name, arguments)
-    assert result.is_error, result.structured_content
-    return str(result.content[0].text)  # type: ignore[union-attr]
 
 
 async def found(client: Client) -> list[str]:
@@ -141,11 +129,8 @@ async def test_with_a_token_memories_are_saved_listed_moved_and_erased(edge_prod
     async with Client(bridge) as model:
         assert not (await model.call_tool("memory_save", {"content": KEPT})).is_error
     file = str(tmp_path / "ada.jsonl")
-    for words, is_kept in (
-        (("export", "--output", file), True),
-        (("forget", "--all", "--yes"), False),
-        (("import", file), True),
-    ):
+    steps = ((("export", "--output", file), True), (("forget", "--all", "--yes"), False), (("import", file), True))
+    for words, is_kept in steps:
         done = ran(product, *words)
         assert done.returncode == 0, done.stderr
         assert (KEPT in ran(product, "list", "--json").stdout) is is_kept

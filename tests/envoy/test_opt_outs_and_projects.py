@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import httpx
+import pytest
 from product import OFF_ROUTE, Product, eventually, in_time
 from upstream import RecordingUpstream
 
@@ -42,34 +43,21 @@ def test_a_user_opts_out_and_in_again(shared_product: Product, upstream: Recordi
     assert ("Dorset" in memories, "Ida" in memories, "Max" in memories) == (True, False, True)
 
 
-def test_a_header_switches_memory_off_for_one_request(shared_product: Product, upstream: RecordingUpstream) -> None:
-    product = shared_product
-    product.chat(FACT, "header-off", session_id="s1")
-    product.flush("header-off")
-    said = f"{QUESTION} My sister is called Ida."
-    off = product.chat(said, "header-off", session_id="s2", headers={"X-Memory": "Off"})
-    assert off.headers["x-memory-status"] == "disabled"
-    last = upstream.last_chat()
-    assert "x-memory" not in last.headers
-    assert b"memory_context" not in last.body
-    assert b"Dorset" not in last.body
-    assert asked(product, "header-off", "s3", **{"x-memory": "on"}) == "used"
-    product.flush("header-off")
-    assert "Ida" not in " ".join(product.memories("header-off"))
-
-
-def test_a_route_without_memory_is_neither_recalled_nor_learnt(
-    shared_product: Product, upstream: RecordingUpstream
+@pytest.mark.parametrize(("user", "off"), [("header-off", {"X-Memory": "Off"}), ("route-off", {"host": OFF_ROUTE})])
+def test_a_header_and_a_route_switch_memory_off_for_one_request(
+    shared_product: Product, upstream: RecordingUpstream, user: str, off: dict[str, str]
 ) -> None:
     product = shared_product
-    answer = product.chat(FACT, "guest", session_id="s1", headers={"host": OFF_ROUTE})
+    product.chat(FACT, user, session_id="s1")
+    product.flush(user)
+    answer = product.chat(f"{QUESTION} My sister is called Ida.", user, session_id="s2", headers=off)
     assert answer.headers["x-memory-status"] == "disabled"
     assert "x-memory-receipt" not in answer.headers
-    assert "memory_context" not in sent(upstream)
-    product.chat("My sister is called Ida.", "guest", session_id="s2")
-    product.flush("guest")
-    memories = " ".join(product.memories("guest"))
-    assert ("Dorset" in memories, "Ida" in memories) == (False, True)
+    assert "x-memory" not in upstream.last_chat().headers
+    assert not [word for word in ("memory_context", "Dorset") if word in sent(upstream)]
+    assert asked(product, user, "s3", **{"x-memory": "on"}) == "used"
+    product.flush(user)
+    assert "Ida" not in " ".join(product.memories(user))
 
 
 def call(product: Product, user: str, method: str, path: str, body: object = None) -> Any:
@@ -87,10 +75,8 @@ def let_in(product: Product, owner: str, project: str, user: str, role: str) -> 
 
 
 def chat_in_project(product: Product, user: str, *said: str) -> httpx.Response:
-    messages = [
-        {"role": role, "content": text} for text in said for role, text in (("user", text), ("assistant", "I see."))
-    ]
-    body = {"model": "m", "messages": messages[:-1], "memory_context": {"user_id": user, "project_id": PROJECT}}
+    talk = [{"role": role, "content": text} for text in said for role, text in (("user", text), ("assistant", "So."))]
+    body = {"model": "m", "messages": talk[:-1], "memory_context": {"user_id": user, "project_id": PROJECT}}
     return httpx.post(f"{product.url}/v1/chat/completions", json=body, timeout=30)
 
 
@@ -132,9 +118,7 @@ def test_members_who_accepted_are_told_others_are_not_and_a_removed_member_is_no
             assert not is_told(product, upstream, user, *said), user
 
 
-def test_what_is_said_in_a_chat_of_a_shared_project_stays_private_until_it_is_shared(
-    shared_product: Product, upstream: RecordingUpstream
-) -> None:
+def test_words_in_a_project_are_private_until_shared(shared_product: Product, upstream: RecordingUpstream) -> None:
     product = shared_product
     call(product, "ute", "POST", "/projects", {"project_id": "sharing"})
     let_in(product, "ute", "/projects/sharing", "uwe", "viewer")

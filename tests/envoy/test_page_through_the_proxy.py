@@ -16,7 +16,6 @@ from playwright.sync_api import Browser, expect
 from product import Product
 from upstream import RecordingUpstream
 
-MISSING = "NO CHROMIUM ON THE PATH: THE WEB PAGE IS NOT TESTED (on Debian: apt install chromium)"
 SEEN_MS_MAX = 60_000  # the page looks every five seconds, and a busy machine may stand still for some
 
 
@@ -24,14 +23,12 @@ SEEN_MS_MAX = 60_000  # the page looks every five seconds, and a busy machine ma
 def browser() -> Iterator[Browser]:
     """For one test: while it is open, no other test can run a loop."""
     if shutil.which("chromium") is None:
-        pytest.skip(MISSING)
+        pytest.skip("NO CHROMIUM ON THE PATH: THE WEB PAGE IS NOT TESTED (on Debian: apt install chromium)")
     with chromium() as found:
         yield found
 
 
-def test_a_user_sees_and_forgets_through_the_proxy_what_a_chat_taught(
-    shared_product: Product, browser: Browser
-) -> None:
+def test_a_user_sees_and_forgets_by_the_proxy_what_a_chat_taught(shared_product: Product, browser: Browser) -> None:
     product, user = shared_product, "page-reader"
     product.chat("My dog is called Rex", user, session_id="s1")
     assert product.flush(user) == {"pending": 0, "failed": 0}
@@ -62,9 +59,7 @@ def test_the_proxy_refuses_a_forged_change_and_serves_the_operator_s_calls(share
     )
 
 
-async def test_what_a_tool_saves_a_chat_is_told_and_what_it_deletes_is_gone(
-    shared_product: Product, upstream: RecordingUpstream
-) -> None:
+async def test_a_chat_is_told_what_tools_save_and_keep(shared_product: Product, upstream: RecordingUpstream) -> None:
     user = "agent of the lighthouse"
     async with (
         create_mcp_http_client(headers={"x-authz-user-id": user}) as http,
@@ -79,8 +74,6 @@ async def test_what_a_tool_saves_a_chat_is_told_and_what_it_deletes_is_gone(
         shared_product.ask("What is my lighthouse called, again?", user)
         assert b"Old Barnaby" not in upstream.last_chat().body
 
-
-# An agent asks who the user is, and gets what chats have told: with the packaged models
 
 TOLD = (
     "My name is Ezra Holt.",
@@ -99,7 +92,7 @@ ASKED = (
 )
 
 
-async def test_five_of_six_such_searches_get_every_fact(shared_product: Product) -> None:
+async def test_an_agent_that_asks_who_the_user_is_gets_what_chats_told(shared_product: Product) -> None:
     for number, statement in enumerate(TOLD):
         shared_product.chat(statement, "ezra", session_id=f"told-{number}")
     assert shared_product.flush("ezra") == {"pending": 0, "failed": 0}

@@ -31,7 +31,6 @@ Headers = list[tuple[bytes, bytes]]
 JSON: Headers = [(b"content-type", b"application/json")]
 ACCEPT = (b"accept", b"application/json, text/event-stream")  # which MCP demands
 MCP = "/v1/memory/mcp"
-AT_ONCE = 20  # all requests of an attempt
 ALIKE = (
     *("RENÉ", "rene", "ren\u0117", "rené.", "rené,rené", "rené, mallory", "rené;", '"rené"', "ｒｅｎé", "rené/"),
     *("%72en%C3%A9", unicodedata.normalize("NFD", VICTIM), f" {VICTIM}", f"{VICTIM} ", f"\t{VICTIM}"),
@@ -172,7 +171,7 @@ class Attacker:
         self.sent = 0
 
     def try_all(self, attempts: list[Attempt]) -> None:
-        with ThreadPoolExecutor(AT_ONCE) as threads:
+        with ThreadPoolExecutor(20) as threads:
             for attempt in attempts:
                 self._try(attempt, threads)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 import httpx
 import pytest
@@ -20,7 +21,7 @@ PARENT = "b7ad6b7169203331"
 CLIENT_PARTS = ("memory.inject", "memory.recall", "recall.embed", "memory.observe", "turn.open", "turn.close")
 
 
-def chat(product: Product, text: str, *, traceparent: str = "", stream: bool = False) -> httpx.Response:
+def chat(product: Product, text: str, trace: str = "", *, flag: str = "01", stream: bool = False) -> httpx.Response:
     return httpx.post(
         f"{product.url}/v1/chat/completions?words={MARKER}",
         json={
@@ -29,9 +30,14 @@ def chat(product: Product, text: str, *, traceparent: str = "", stream: bool = F
             "messages": [{"role": "user", "content": text}],
             "memory_context": {"user_id": USER, "session_id": uuid.uuid4().hex},
         },
-        headers={"user-agent": MARKER, **({"traceparent": traceparent} if traceparent else {})},
+        headers={"user-agent": MARKER, **(parent_of(trace, flag=flag) if trace else {})},
         timeout=30,
     )
+
+
+def parent_of(trace: str, *, flag: str = "01") -> dict[str, str]:
+    """The header of a client that traces its calls."""
+    return {"traceparent": f"00-{trace}-{PARENT}-{flag}"}
 
 
 def whole_trace(collector: TraceCollector, trace_id: str, *, names: tuple[str, ...]) -> dict[str, CollectedSpan]:
@@ -57,7 +63,7 @@ def test_client_envoy_and_filter_are_one_trace_with_right_parents(
 
     def ask() -> httpx.Response:
         tried.append(uuid.uuid4().hex)
-        return chat(shared_product, f"I love {MARKER} tea.", traceparent=f"00-{tried[-1]}-{PARENT}-01", stream=stream)
+        return chat(shared_product, f"I love {MARKER} tea.", tried[-1], stream=stream)
 
     answer = in_time(ask)
     assert answer.status_code == 200
@@ -73,10 +79,8 @@ def test_client_envoy_and_filter_are_one_trace_with_right_parents(
         return found if {inject.parent_id, observe.parent_id} <= found.keys() else None
 
     calls = eventually(both_calls)
-    assert [calls[one.parent_id].attributes["upstream_cluster"] for one in (inject, observe)] == [
-        "memory_inject",
-        "memory_observe",
-    ]
+    clusters = [calls[one.parent_id].attributes["upstream_cluster"] for one in (inject, observe)]
+    assert clusters == ["memory_inject", "memory_observe"]
     assert spans["memory.recall"].parent_id == inject.span_id
     assert spans["recall.embed"].parent_id == spans["memory.recall"].span_id
     assert spans["turn.open"].parent_id in {inject.span_id, observe.span_id}, "the observer's, if the log was late"
@@ -91,7 +95,7 @@ def test_client_envoy_and_filter_are_one_trace_with_right_parents(
 
 def test_the_window_of_a_turn_links_to_its_opening(shared_product: Product, trace_collector: TraceCollector) -> None:
     trace = uuid.uuid4().hex
-    chat(shared_product, f"My parrot is called {MARKER}.", traceparent=f"00-{trace}-{PARENT}-01")
+    chat(shared_product, f"My parrot is called {MARKER}.", trace)
     assert shared_product.flush(USER)["pending"] == 0
     opening = whole_trace(trace_collector, trace, names=("turn.open",))["turn.open"]
 
@@ -104,9 +108,7 @@ def test_the_window_of_a_turn_links_to_its_opening(shared_product: Product, trac
     assert steps == {"learn.read", "learn.apply"}
 
 
-def test_without_a_client_s_trace_envoy_begins_one_and_the_record_names_it(
-    shared_product: Product, trace_collector: TraceCollector
-) -> None:
+def test_without_a_trace_envoy_begins_one_on_record(shared_product: Product, trace_collector: TraceCollector) -> None:
     known = {span.trace_id for span in trace_collector.spans()}
     chat(shared_product, f"I moved to {MARKER} street.")
 
@@ -122,84 +124,54 @@ def test_without_a_client_s_trace_envoy_begins_one_and_the_record_names_it(
 
 def test_a_client_that_wants_no_trace_gets_none(shared_product: Product, trace_collector: TraceCollector) -> None:
     quiet, loud = uuid.uuid4().hex, uuid.uuid4().hex
-    chat(shared_product, "What do I like?", traceparent=f"00-{quiet}-{PARENT}-00")
-    chat(shared_product, "What do I like?", traceparent=f"00-{loud}-{PARENT}-01")
+    chat(shared_product, "What do I like?", quiet, flag="00")
+    chat(shared_product, "What do I like?", loud)
     whole_trace(trace_collector, loud, names=("ingress", *CLIENT_PARTS))
     assert trace_collector.trace(quiet) == []
 
 
-@pytest.mark.parametrize("port", ["proxy", "API"])
-def test_a_call_of_the_api_continues_its_trace_and_shows_its_steps(
-    shared_product: Product, trace_collector: TraceCollector, port: str
+SEARCH = {"query": f"What about {MARKER}?"}
+TOOL = {"name": "memory_search", "arguments": SEARCH}
+
+
+@pytest.mark.parametrize(
+    ("port", "path", "body"),
+    [
+        ("proxy", "/v1/memory/search", SEARCH),
+        ("API", "/v1/memory/search", SEARCH),
+        ("API", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": TOOL}),
+    ],
+)
+def test_a_call_of_the_api_and_its_steps_are_in_its_trace(
+    shared_product: Product, trace_collector: TraceCollector, port: str, path: str, body: dict[str, Any]
 ) -> None:
-    trace = uuid.uuid4().hex
-    base = shared_product.url if port == "proxy" else shared_product.api
-    answer = httpx.post(
-        f"{base}/v1/memory/search?user_id={USER}",
-        json={"query": f"What about {MARKER}?"},
-        headers={"traceparent": f"00-{trace}-{PARENT}-01"},
-        timeout=30,
-    )
+    trace, base = uuid.uuid4().hex, shared_product.url if port == "proxy" else shared_product.api
+    headers = {**parent_of(trace), "accept": "application/json, text/event-stream"}
+    answer = httpx.post(f"{base}{path}?user_id={USER}", json=body, headers=headers, timeout=60)
     assert answer.status_code == 200, answer.text
-    steps = ("POST /v1/memory/search", "memory.recall", "recall.embed")
+    steps = (f"POST {path}", "memory.recall", "recall.embed")
     spans = whole_trace(trace_collector, trace, names=steps if port == "API" else ("ingress", *steps))
-    served = spans["POST /v1/memory/search"]
+    served, recall, embed = (spans[name] for name in steps)
     assert (served.service, served.kind) == ("memproxy-api", Span.SPAN_KIND_SERVER)
-    assert served.attributes == {
-        "http.request.method": "POST",
-        "http.route": "/v1/memory/search",
-        "http.response.status_code": 200,
-    }
-    if port == "API":
-        assert served.parent_id == PARENT
-    else:
-        envoy = {span.span_id for span in trace_collector.trace(trace) if span.service == "memproxy-envoy"}
-        assert served.parent_id in envoy
-    assert spans["memory.recall"].parent_id == served.span_id
-    assert spans["recall.embed"].parent_id == spans["memory.recall"].span_id
-
-
-def test_a_tool_s_search_over_mcp_is_inside_the_span_of_its_call(
-    shared_product: Product, trace_collector: TraceCollector
-) -> None:
-    trace = uuid.uuid4().hex
-    tool = {"name": "memory_search", "arguments": {"query": f"What about {MARKER}?"}}
-    answer = httpx.post(
-        f"{shared_product.api}/mcp?user_id={USER}",
-        json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool},
-        headers={"traceparent": f"00-{trace}-{PARENT}-01", "accept": "application/json, text/event-stream"},
-        timeout=60,
-    )
-    assert answer.status_code == 200, answer.text
-    spans = whole_trace(trace_collector, trace, names=("POST /mcp", "memory.recall"))
-    assert spans["POST /mcp"].attributes["http.route"] == "/mcp"
-    assert spans["POST /mcp"].parent_id == PARENT
-    assert spans["memory.recall"].parent_id == spans["POST /mcp"].span_id
-
-
-def test_ids_and_unknown_paths_of_calls_are_in_no_span(
-    shared_product: Product, trace_collector: TraceCollector
-) -> None:
-    trace = uuid.uuid4().hex
-    for path in (f"/v1/memory/{MARKER}", f"/v1/{MARKER}/{MARKER}"):
-        httpx.get(
-            f"{shared_product.api}{path}",
-            params={"user_id": USER},
-            headers={"traceparent": f"00-{trace}-{PARENT}-01"},
-            timeout=30,
-        )
-    spans = whole_trace(trace_collector, trace, names=("GET unmatched",))
-    assert "http.route" not in spans["GET unmatched"].attributes
-    eventually(lambda: len(trace_collector.trace(trace)) == 2)
-    assert MARKER not in "".join(f"{span.name}{span.attributes}" for span in trace_collector.trace(trace))
+    called = {"http.request.method": "POST", "http.route": path, "http.response.status_code": 200}
+    assert served.attributes == called
+    envoy = {span.span_id for span in trace_collector.trace(trace) if span.service == "memproxy-envoy"}
+    assert served.parent_id in (envoy if port == "proxy" else {PARENT})
+    assert (recall.parent_id, embed.parent_id) == (served.span_id, recall.span_id)
 
 
 def test_nothing_exported_holds_words_names_or_addresses(
     shared_product: Product, trace_collector: TraceCollector
 ) -> None:
-    """After all chats above, each of which named the user and the marker in several places."""
-    trace = uuid.uuid4().hex
-    chat(shared_product, f"What do I say of {MARKER}?", traceparent=f"00-{trace}-{PARENT}-01")
+    """After all chats above, each of which named the user and the marker in several places; and unknown paths."""
+    called, trace = uuid.uuid4().hex, uuid.uuid4().hex
+    for path in (f"/v1/memory/{MARKER}", f"/v1/{MARKER}/{MARKER}"):
+        url, user = f"{shared_product.api}{path}", {"user_id": USER}
+        httpx.get(url, params=user, headers=parent_of(called), timeout=30)
+    chat(shared_product, f"What do I say of {MARKER}?", trace)
+    eventually(lambda: len(trace_collector.trace(called)) == 2)
+    unmatched = whole_trace(trace_collector, called, names=("GET unmatched",))["GET unmatched"]
+    assert "http.route" not in unmatched.attributes
     whole_trace(trace_collector, trace, names=("ingress", *CLIENT_PARTS))
     exported = b"".join(trace_collector.received)
     assert [word for word in (USER, MARKER, "parrot", "127.0.0.1", "user_id=") if word.encode() in exported] == []
@@ -207,22 +179,13 @@ def test_nothing_exported_holds_words_names_or_addresses(
     assert values >= {"memproxy.status", "memproxy.receipt_id"}
 
 
-# A client's `traceparent` decides whether its request is traced, whatever share of the others is
-
-
 @pytest.mark.parametrize("ratio", [0.0, 1.0])
 @pytest.mark.full("an Envoy for each share")
-async def test_a_client_decides_for_its_own_trace(
-    upstream: RecordingUpstream, trace_collector: TraceCollector, ratio: float
-) -> None:
+async def test_a_client_decides(upstream: RecordingUpstream, trace_collector: TraceCollector, ratio: float) -> None:
     tracing = TracingSettings(endpoint=trace_collector.url, sample_ratio=ratio)
     async with running_stack(upstream.url, tracing=tracing) as stack:
         for flag in ("00", "01"):
-            parent = f"00-{uuid.uuid4().hex}-b7ad6b7169203331-{flag}"
-            async with httpx.AsyncClient(trust_env=False) as client:
-                body = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
-                url = f"http://127.0.0.1:{stack.settings.port}/v1/chat/completions"
-                answer = await client.post(url, json=body, headers={"traceparent": parent}, timeout=30)
-            assert answer.status_code == 200
+            trace, body = uuid.uuid4().hex, {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
+            assert (await stack.chat(body, **parent_of(trace, flag=flag))).status_code == 200
             asked = upstream.last_chat().headers["traceparent"]
-            assert (asked[:36], asked[-2:]) == (parent[:36], flag)
+            assert (asked[:36], asked[-2:]) == (f"00-{trace}-", flag)

@@ -37,9 +37,7 @@ NOTHING = Recalled(RecallOutcome(RecallStatus.EMPTY, "nothing"))
 WANTED, PASSED = Proceed(wants_body=True), Proceed(wants_body=False)
 
 
-def headers(
-    *more: tuple[str, bytes], method: bytes = b"POST", path: bytes = b"/v1/chat/completions"
-) -> list[tuple[str, bytes]]:
+def headers(*more: tuple[str, bytes], method: bytes = b"POST", path: bytes = b"/v1/chat/completions") -> Headers:
     return [(":method", method), (":path", path), ("content-type", b"application/json"), *more]
 
 
@@ -150,15 +148,11 @@ def test_our_fields_are_stripped_even_where_memory_does_nothing(fields: dict[str
         (ALICE, b"[]", [CountPassed("not_an_object")]),
         (ALICE, b"\xff\xfe", [CountPassed("not_utf8")]),
         (("x-authz-user-id", b"\xff"), body_of(), [CountRefused(RefusalReason.INVALID_HEADER)]),
-        (("x", b""), body_of(user=" alice"), []),
-        (("x", b""), body_of(user=""), []),
-        (("x", b""), body_of(user=7), []),
+        *((("x", b""), body_of(user=user), []) for user in (" alice", "", 7)),
         (("x", b""), body_of(metadata=["user_id"]), []),
     ],
 )
-def test_what_is_no_chat_or_names_nobody_passes_byte_for_byte(
-    more: tuple[str, bytes], body: bytes, counted: list[Command]
-) -> None:
+def test_no_chat_or_nobody_passes_byte_for_byte(more: tuple[str, bytes], body: bytes, counted: list[Command]) -> None:
     assert awaiting_body(more).on(RequestBody(body)) == [*counted, Finish(None, None)]
 
 
@@ -173,14 +167,11 @@ def test_what_is_no_chat_or_names_nobody_passes_byte_for_byte(
         (headers(ALICE, ("x", b"\xff")), False, [WANTED]),
         (headers(path=b"/v1/chat/completions?api-version=1"), False, [WANTED]),
         (headers(method=b"GET"), False, [PASSED]),
-        (headers(path=b"/v1/rerank"), False, [PASSED]),
-        (headers(path=b"/v1/chat/complet"), False, [PASSED]),
+        *((headers(path=path), False, [PASSED]) for path in (b"/v1/rerank", b"/v1/chat/complet")),
         (headers(), True, [PASSED]),  # without a body
     ],
 )
-def test_a_body_is_asked_for_where_it_is_a_chat_that_we_could_read(
-    sent: Headers, commands: list[Command], *, is_end: bool
-) -> None:
+def test_the_body_of_a_chat_we_could_read_is_wanted(sent: Headers, commands: list[Command], *, is_end: bool) -> None:
     assert injection_of().on(RequestHeaders(sent, is_end=is_end)) == commands
 
 

@@ -10,20 +10,10 @@ import asyncio
 import pytest
 from virtual_time import in_virtual_time, now
 
-from extproc.large_bodies import (
-    BYTES_PER_SECOND_MIN,
-    LOOK_SECONDS,
-    MORE_SECONDS_MAX,
-    REST_SECONDS_MAX,
-    RESTS,
-    UPLOAD_PATIENCE_SECONDS,
-    WAIT_SECONDS_MAX,
-    WAITING_MAX,
-    LargeBodies,
-    Uploads,
-)
+from extproc import large_bodies as bounds
+from extproc.large_bodies import LargeBodies, Uploads
 
-SHORT = WAIT_SECONDS_MAX / 100
+SHORT = bounds.WAIT_SECONDS_MAX / 100
 
 
 async def work(bodies: LargeBodies, exchange: str, seconds: float) -> tuple[float, float]:
@@ -40,8 +30,8 @@ async def test_one_works_at_a_time_and_then_there_is_a_rest_of_its_length() -> N
     bodies = LargeBodies()
     first, second, third = await asyncio.gather(*(work(bodies, one, SHORT) for one in "abc"))
     assert first == (0.0, SHORT)
-    assert second == pytest.approx(((1 + RESTS) * SHORT, (2 + RESTS) * SHORT))
-    assert third == pytest.approx((2 * (1 + RESTS) * SHORT, (3 + 2 * RESTS) * SHORT))
+    assert second == pytest.approx(((1 + bounds.RESTS) * SHORT, (2 + bounds.RESTS) * SHORT))
+    assert third == pytest.approx((2 * (1 + bounds.RESTS) * SHORT, (3 + 2 * bounds.RESTS) * SHORT))
 
 
 @in_virtual_time
@@ -50,7 +40,7 @@ async def test_both_streams_of_an_exchange_work_together_also_in_its_rest_which_
     assert await asyncio.gather(work(bodies, "a", SHORT), work(bodies, "a", SHORT)) == [(0.0, SHORT)] * 2
     assert await work(bodies, "a", SHORT) == pytest.approx((SHORT, 2 * SHORT))
     after, _ = await work(bodies, "b", SHORT)
-    assert after == pytest.approx(2 * (1 + RESTS) * SHORT)
+    assert after == pytest.approx(2 * (1 + bounds.RESTS) * SHORT)
 
 
 @in_virtual_time
@@ -60,7 +50,9 @@ async def test_a_second_work_that_begins_in_the_turn_of_another_takes_it_from_no
         assert await bodies.has_turn("a")
         assert not await bodies.has_turn("b")
     third, _ = await work(bodies, "c", SHORT)
-    assert third == pytest.approx(WAIT_SECONDS_MAX + REST_SECONDS_MAX)  # "b" waited, and no rest is longer
+    assert third == pytest.approx(
+        bounds.WAIT_SECONDS_MAX + bounds.REST_SECONDS_MAX
+    )  # "b" waited, and no rest is longer
 
 
 @in_virtual_time
@@ -75,14 +67,14 @@ async def test_who_finds_no_turn_in_time_goes_on_and_who_finds_a_crowd_does_so_a
     bodies = LargeBodies()
     with bodies.work("a"):
         async with asyncio.TaskGroup() as tasks:
-            waiting = [tasks.create_task(bodies.has_turn(f"b{number}")) for number in range(WAITING_MAX)]
+            waiting = [tasks.create_task(bodies.has_turn(f"b{number}")) for number in range(bounds.WAITING_MAX)]
             await asyncio.sleep(0)
             assert not bodies.has_room("c")
             assert bodies.has_room("a")
             assert not await bodies.has_turn("c")
             assert now() == 0.0
         assert not any(one.result() for one in waiting)
-        assert now() == WAIT_SECONDS_MAX
+        assert now() == bounds.WAIT_SECONDS_MAX
     assert bodies.has_room("c")
 
 
@@ -91,7 +83,7 @@ async def test_one_that_gives_up_while_it_waits_leaves_its_place() -> None:
     bodies = LargeBodies()
     with bodies.work("a"):
         async with asyncio.TaskGroup() as tasks:
-            waiting = [tasks.create_task(bodies.has_turn("b")) for _ in range(WAITING_MAX)]
+            waiting = [tasks.create_task(bodies.has_turn("b")) for _ in range(bounds.WAITING_MAX)]
             await asyncio.sleep(0)
             waiting[0].cancel()
             await asyncio.wait(waiting[:1])
@@ -101,7 +93,7 @@ async def test_one_that_gives_up_while_it_waits_leaves_its_place() -> None:
 # Slow uploads
 
 
-LONG = UPLOAD_PATIENCE_SECONDS + 3 * LOOK_SECONDS
+LONG = bounds.UPLOAD_PATIENCE_SECONDS + 3 * bounds.LOOK_SECONDS
 
 
 async def upload(uploads: Uploads, *, seconds: float = 60.0, work: float = 0.0, length: int = 0) -> str:
@@ -119,7 +111,7 @@ async def upload(uploads: Uploads, *, seconds: float = 60.0, work: float = 0.0, 
 async def test_slow_uploads_give_up_their_slots_where_most_are_taken_even_if_nobody_else_comes() -> None:
     uploads = Uploads(4)
     assert await asyncio.gather(*(upload(uploads) for _ in range(3))) == ["given up"] * 3
-    assert UPLOAD_PATIENCE_SECONDS <= now() <= UPLOAD_PATIENCE_SECONDS + LOOK_SECONDS
+    assert bounds.UPLOAD_PATIENCE_SECONDS <= now() <= bounds.UPLOAD_PATIENCE_SECONDS + bounds.LOOK_SECONDS
 
 
 @in_virtual_time
@@ -133,7 +125,7 @@ async def test_without_a_crowd_an_upload_may_take_its_time_and_a_chat_that_is_wo
 @in_virtual_time
 async def test_a_long_body_has_the_time_of_its_bytes_and_no_more() -> None:
     uploads = Uploads(4)
-    long = upload(uploads, seconds=LONG, length=4 * BYTES_PER_SECOND_MIN)
+    long = upload(uploads, seconds=LONG, length=4 * bounds.BYTES_PER_SECOND_MIN)
     short = (upload(uploads, length=1_000) for _ in range(3))
     assert await asyncio.gather(long, *short) == ["arrived", *["given up"] * 3]
 
@@ -142,7 +134,7 @@ async def test_a_long_body_has_the_time_of_its_bytes_and_no_more() -> None:
 async def test_what_a_client_announces_and_never_sends_keeps_no_place_for_long() -> None:
     uploads = Uploads(4)
     assert await asyncio.gather(*(upload(uploads, length=1 << 25) for _ in range(3))) == ["given up"] * 3
-    assert now() <= UPLOAD_PATIENCE_SECONDS + MORE_SECONDS_MAX + LOOK_SECONDS
+    assert now() <= bounds.UPLOAD_PATIENCE_SECONDS + bounds.MORE_SECONDS_MAX + bounds.LOOK_SECONDS
 
 
 @in_virtual_time

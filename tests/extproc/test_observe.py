@@ -24,6 +24,7 @@ from memory.model import CHAT_BYTES_MAX, ChainLink, Message, Scope, SentExchange
 
 POST: Headers = [(":method", b"POST"), (":path", b"/v1/chat/completions"), ("x-authz-user-id", b"ann")]
 OK: Headers = [(":status", b"200"), ("content-type", b"text/event-stream")]
+TALK = [{"role": role, "content": text} for role, text in (("user", "Hi"), ("assistant", "Hello"), ("user", "So"))]
 RECEIPT: Metadata = {"memory": {"receipt": "r1", "status": "used"}, "other": {"receipt": "no"}}
 
 ANSWER = "Dein Budget beträgt 10.000 € 🏝"
@@ -119,15 +120,10 @@ def test_a_request_without_a_session_id_proposes_a_new_one_and_says_what_it_cont
     assert isinstance(other, OpenTurn)
     assert first.turn.scope.session_id != other.turn.scope.session_id  # two conversations may begin alike
     assert not first.sent.is_session_given
-    talk = [
-        {"role": "user", "content": "Hi"},
-        {"role": "assistant", "content": "Hello"},
-        {"role": "user", "content": "So"},
-    ]
-    later = opening(body(*talk))
+    later = opening(body(*TALK))
     assert isinstance(later, OpenTurn)
     assert [exchange.key for exchange in later.sent.earlier] == list(first.sent.keys)
-    assert opening(body(*talk), headers=[*POST[:2], ("x-authz-user-id", b"bob")]) != later
+    assert opening(body(*TALK), headers=[*POST[:2], ("x-authz-user-id", b"bob")]) != later
 
 
 @pytest.mark.parametrize("config", [{"auto_store": False}, {"enabled": False}])
@@ -138,17 +134,15 @@ def test_what_must_not_be_recorded_is_left_out_of_later_requests_as_well(config:
     assert opening(body(memory_config=config)) == LeaveOut("ann", exchange)
 
 
+WRONG_IDS = {"user_id": "bob", "project_id": "p\u200b", "session_id": "\ud800"}
+
+
 @pytest.mark.parametrize(
     "fields",
     [
-        {"memory_config": {"auto_store": False}},
-        {"memory_config": {"enabled": False}},
-        {"memory_config": {"auto_store": "no"}},
-        {"memory_config": 5},
+        *({"memory_config": one} for one in ({"auto_store": False}, {"enabled": False}, {"auto_store": "no"}, 5)),
         {"memory_context": "ann"},
-        {"memory_context": {"user_id": "bob"}},
-        {"memory_context": {"project_id": "p\u200b"}},
-        {"memory_context": {"session_id": "\ud800"}},
+        *({"memory_context": {name: one}} for name, one in WRONG_IDS.items()),
     ],
 )
 def test_who_forbids_it_or_contradicts_himself_is_not_recorded(fields: dict[str, Any]) -> None:
@@ -162,8 +156,7 @@ def test_who_only_forbids_recall_by_placement_is_still_recorded_whatever_the_que
 
 
 def test_nobody_is_not_recorded_and_not_listened_to_any_longer_also_within_a_conversation() -> None:
-    talk = [{"role": role, "content": text} for role, text in (("user", "Hi"), ("assistant", "Hello"), ("user", "No"))]
-    for messages in ((), talk):
+    for messages in ((), TALK):
         watch = unread(body(*messages), POST[:2])
         assert watch.read_request() is None
         assert watch.is_idle
@@ -330,9 +323,6 @@ def test_a_request_that_nobody_had_time_for_is_not_recorded_unless_inject_has_do
     assert watch.on_left({}) is None
     assert watch.read_request() is None
     assert watch.is_idle
-
-
-# However it is cut
 
 
 def cut(whole: bytes, places: Sequence[int], *, is_end_apart: bool) -> list[tuple[bytes, bool]]:

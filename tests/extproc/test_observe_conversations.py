@@ -20,7 +20,6 @@ from memory.chat.sent_conversations import new_session_id
 from memory.model import Scope, ToolMessage, TurnStatus, link_name
 from memory.recall.notes.past_notes import note_keys
 
-ANN = ("x-authz-user-id", b"ann")
 OK = [(":status", b"200"), ("content-type", b"text/event-stream")]
 WITH_NOTE = {"memory": {"receipt": "r1", "status": "used", "note_keys": "k0 k1"}}
 WITHOUT_NOTE = {"memory": {"receipt": "r1", "status": "empty"}}
@@ -43,7 +42,7 @@ def exchange(
 ) -> tuple[OpenTurn | None, Closing | None]:
     """What is recorded of one request and its reply, which comes in so many pieces."""
     watch = Observation(EdgeTrust(IdentityMode.DEVELOPMENT), seed=TurnSeed("t1"))
-    watch.on_request_headers([(":method", b"POST"), (":path", path.encode()), ANN])
+    watch.on_request_headers([(":method", b"POST"), (":path", path.encode()), ("x-authz-user-id", b"ann")])
     watch.on_request_body(json.dumps(asked).encode(), is_end=True, at=1.0)
     opening = watch.read_request()
     assert watch.on_response_headers(OK, metadata, at=2.0) is None

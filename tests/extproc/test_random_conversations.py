@@ -88,22 +88,18 @@ async def recording(process: Process, clock: ManualClock, ids: Iterator[int]) ->
         yield Proxy(clock, recorder, ids)
 
 
-# Trees of edits, with learning
+def by_size(few: int, *, more: int, on_server: int) -> pytest.MarkDecorator:
+    """So many trees or users, each of many requests with their own commits; the large numbers in `make soak`."""
+    sizes = [pytest.param("sqlite", few, marks=pytest.mark.full("many requests"))]
+    large = (("sqlite", more), ("postgres", on_server))
+    sizes += [pytest.param(*one, marks=pytest.mark.soak("many more of them")) for one in large]
+    return pytest.mark.parametrize(("adapter", "count"), sizes)
 
 
-@pytest.mark.parametrize(
-    ("adapter", "trees"),
-    [
-        pytest.param("sqlite", 60, marks=pytest.mark.full("trees of about ten requests, each with its own commit")),
-        pytest.param("sqlite", 1_000, marks=pytest.mark.soak("a thousand trees")),
-        pytest.param("postgres", 400, marks=pytest.mark.soak("four hundred trees")),
-    ],
-)
-async def test_the_record_is_what_was_said_and_only_the_branches_that_hold_are_recalled(
-    tmp_path: Path, adapter: str, trees: int
-) -> None:
+@by_size(60, more=1_000, on_server=400)
+async def test_what_was_said_is_recorded_and_what_holds_is_recalled(tmp_path: Path, adapter: str, count: int) -> None:
     kinds: Counter[str] = Counter()
-    for first in range(0, trees // TREES_PER_USER, USERS_AT_ONCE):
+    for first in range(0, count // TREES_PER_USER, USERS_AT_ONCE):
         folder = tmp_path / str(first)
         folder.mkdir()
         bench = Bench(DEPLOYMENTS[adapter](folder), has_sets=False)
@@ -123,7 +119,7 @@ async def test_the_record_is_what_was_said_and_only_the_branches_that_hold_are_r
                     talker.live_through_outage()
             clock.now += OUTAGE_SECONDS
         kinds["resumed"] += int(bench.count("memproxy_facts_total", outcome="restored"))
-    assert min(kinds[kind] for kind in ("abandoned", "filled_in", "resumed", "failed")) > trees / 30
+    assert min(kinds[kind] for kind in ("abandoned", "filled_in", "resumed", "failed")) > count / 30
 
 
 async def live(talker: Talker, proxy: Proxy) -> None:
@@ -185,30 +181,19 @@ class Client:
         self.recorded.append(f"Is {self.name}thing{self.numbers} round?")
         await self.ask(proxy, EXAMPLES, self.recorded[-1], "Sometimes.")
 
-    async def ask(
-        self, proxy: Proxy, history: Sequence[tuple[str, str]], said: str, answer: str, **options: Any
-    ) -> None:
+    async def ask(self, proxy: Proxy, history: Sequence[tuple[str, str]], said: str, answer: str, **more: Any) -> None:
         messages = [
             {"role": role, "content": text}
             for exchange in (*history, (said,))
             for role, text in zip(("user", "assistant"), exchange, strict=False)
         ]
-        await proxy.exchange(self.name, messages, answer, **options)
+        await proxy.exchange(self.name, messages, answer, **more)
 
 
-@pytest.mark.parametrize(
-    ("adapter", "users"),
-    [
-        pytest.param("sqlite", 15, marks=pytest.mark.full("lives of fifty requests, each with its own commit")),
-        pytest.param("sqlite", 100, marks=pytest.mark.soak("a hundred lives")),
-        pytest.param("postgres", 40, marks=pytest.mark.soak("forty lives on servers")),
-    ],
-)
-async def test_every_exchange_is_recorded_once_and_none_that_must_not_be(
-    tmp_path: Path, adapter: str, users: int
-) -> None:
+@by_size(15, more=100, on_server=40)
+async def test_every_exchange_is_recorded_once_and_none_that_may_not(tmp_path: Path, adapter: str, count: int) -> None:
     deployment, ids, filled_in = DEPLOYMENTS[adapter](tmp_path), iter(range(1_000_000)), 0
-    clients = [Client(f"u{number}", random.Random(number)) for number in range(users)]
+    clients = [Client(f"u{number}", random.Random(number)) for number in range(count)]
     for phase in range(PHASES):
         async with (
             deployment.start() as process,
@@ -226,7 +211,7 @@ async def test_every_exchange_is_recorded_once_and_none_that_must_not_be(
             record = [turn async for turn in process.log.turns(client.name)]
             assert Counter(turn.messages[0].content for turn in record) == Counter(client.recorded)
             filled_in += sum(turn.status is TurnStatus.FILLED_IN for turn in record)
-    assert filled_in > users
+    assert filled_in > count
 
 
 async def talk(client: Client, proxy: Proxy, *, is_last: bool) -> None:

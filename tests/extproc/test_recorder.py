@@ -18,7 +18,7 @@ from claims import NOW
 from prometheus_client import CollectorRegistry
 from recorded import all_of
 from structlog.testing import capture_logs
-from turn_logs import START, Deployment, Process, a_turn, lease_at, sqlite_deployment
+from turn_logs import START, Deployment, Process, a_turn, lease_at, sqlite_deployment, tell
 
 from extproc import retrying_writes, turn_links
 from extproc.edge_trust import EdgeTrust
@@ -89,11 +89,9 @@ async def record(tmp_path: Path) -> AsyncIterator[Record]:
         yield Record(process)
 
 
-async def after_a_start(
-    deployment: Deployment, policy: RecordingPolicy, *opened: OpenTurn
-) -> list[tuple[str, str, str]]:
+async def after_a_start(on: Deployment, policy: RecordingPolicy, *opened: OpenTurn) -> list[tuple[str, str, str]]:
     """The turns once one more process has opened these."""
-    async with deployment.start() as process:
+    async with on.start() as process:
         record = Record(process)
         async with record.recorder(policy) as recorder:
             for opening in opened:
@@ -122,9 +120,7 @@ def begun(recorder: TurnRecorder, opening: OpenTurn) -> Opening:
 
 
 @pytest.mark.parametrize("error", [IndexError(SAID), NotRecordable("IndexError"), ZeroDivisionError(SAID)])
-async def test_a_message_that_cannot_be_redacted_is_a_lost_turn_and_is_told_without_its_words(
-    record: Record, error: Exception
-) -> None:
+async def test_what_cannot_be_redacted_is_a_lost_turn_told_without_its_words(record: Record, error: Exception) -> None:
     logs = await record.logged(refusing("door", error))
     assert record.lost() == 1.0
     assert await record.turns() == []
@@ -140,9 +136,7 @@ async def test_an_answer_that_cannot_be_redacted_is_left_out_and_the_users_words
 
 
 @pytest.mark.parametrize(("fills_in", "has_recorded"), [(False, True), (True, False), (True, True)])
-async def test_missed_turns_are_recorded_only_where_the_setting_says_so_and_something_was_missed(
-    tmp_path: Path, fills_in: bool, has_recorded: bool
-) -> None:
+async def test_missed_turns_are_filled_in_only_where_set(tmp_path: Path, fills_in: bool, has_recorded: bool) -> None:
     deployment = sqlite_deployment(tmp_path)
     policy = RecordingPolicy(str, fills_in)
     if has_recorded:
@@ -200,9 +194,7 @@ def held_back(monkeypatch: pytest.MonkeyPatch, *, size: int) -> asyncio.Event:
     return may_open
 
 
-async def test_turns_whose_texts_are_too_many_for_a_hanging_log_are_lost_and_counted(
-    record: Record, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_texts_beyond_a_hanging_log_are_lost_and_counted(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also those whose bytes are in the conversation that they continue."""
     may_open, answer = held_back(monkeypatch, size=30_000), "Nice. " * 2_000
     async with record.recorder() as recorder:
@@ -219,9 +211,7 @@ async def test_turns_whose_texts_are_too_many_for_a_hanging_log_are_lost_and_cou
     assert await record.turns() == [(SAID, "", TurnStatus.CLOSED)]
 
 
-async def test_there_is_room_again_once_the_log_has_taken_what_waited(
-    record: Record, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_there_is_room_once_the_log_took_what_waited(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
     held_back(monkeypatch, size=1_000).set()
     async with record.recorder() as recorder:
         for number in range(30):
@@ -229,9 +219,7 @@ async def test_there_is_room_again_once_the_log_has_taken_what_waited(
     assert record.lost("backlog") == 0.0
 
 
-async def test_what_waits_for_a_log_that_is_down_is_counted_until_it_is_written(
-    record: Record, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_waits_for_a_log_is_counted_until_written(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
     async with record.recorder() as recorder:
         with monkeypatch.context() as outage:
             outage.setattr(record.process.log._database, "_writer", None)
@@ -242,9 +230,7 @@ async def test_what_waits_for_a_log_that_is_down_is_counted_until_it_is_written(
         assert (record.waiting(), record.lost("unavailable")) == (0.0, 0.0)
 
 
-async def test_the_end_of_a_turn_neither_waits_for_its_link_nor_is_lost_with_it(
-    record: Record, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_end_of_a_turn_does_not_depend_on_its_link(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
     is_finished, finish = asyncio.Event(), SqlTurnLog.finish
 
     async def finish_and_tell(self: SqlTurnLog, turn_id: str, **how: Any) -> None:
@@ -362,8 +348,7 @@ async def test_what_cannot_be_looked_through_is_left_out() -> None:
 @pytest.mark.parametrize("status", [TurnStatus.CLOSED, TurnStatus.FAILED])
 async def test_the_traffic_of_a_loop_is_recorded_with_its_turn(record: Record, status: TurnStatus) -> None:
     log = record.process.log
-    await log.open(a_turn("t1", text="Will it rain?"))
-    await log.finish("t1", status=TurnStatus.CLOSED, answer="", answered_at=START + 1)
+    await tell(log, "t1", text="Will it rain?", answer="")
     await log.chains.keep("ann", ("loop",), ChainLink("s1", "t1"), at=START)
     tools = (ToolMessage("weather", "{}", "c1"), ToolMessage("weather", f"rain {KEY}", "c1", is_result=True))
     ending = ContinueTurn(Links("ann", "loop"), status, "It rains", START + 3, tools=tools, asked_at=START + 2)

@@ -73,13 +73,12 @@ def test_whatever_a_server_sends_is_read_without_an_error(body: bytes) -> None:
 # What becomes of a note
 
 
+SAID = [{"role": "user", "content": "My budget is 10.000."}]
 POST: Headers = [(":method", b"POST"), (":path", b"/v1/chat/completions"), ("x-authz-user-id", b"ann")]
 
 
 def body(**fields: Any) -> bytes:
-    return json.dumps(
-        {"model": "m", "messages": [{"role": "user", "content": "My budget is 10.000."}], **fields}
-    ).encode()
+    return json.dumps({"model": "m", "messages": SAID, **fields}).encode()
 
 
 def answered(
@@ -121,9 +120,7 @@ REFUSED = NoteOutcome("m", Placement.BEFORE_LAST_USER, is_refused=True)
         *((status, "Rate limit reached for the chat template project", None) for status in (b"401", b"429", b"503")),
     ],
 )
-def test_a_400_or_the_words_of_a_template_refuse_a_note_and_overload_and_keys_do_not(
-    status: bytes, said: str, outcome: NoteOutcome | None
-) -> None:
+def test_a_400_or_words_of_a_template_refuse_a_note(status: bytes, said: str, outcome: NoteOutcome | None) -> None:
     assert note_outcome(status, said) == outcome
 
 
@@ -134,9 +131,7 @@ def test_a_note_that_is_taken_is_accepted_where_it_stood() -> None:
 @pytest.mark.parametrize("placement", ["before_last_user", ""])
 @pytest.mark.parametrize("is_recording", [True, False])
 @pytest.mark.parametrize("is_cut", [True, False])
-def test_a_request_that_is_too_long_tells_the_window_and_nothing_about_the_template(
-    placement: str, *, is_recording: bool, is_cut: bool
-) -> None:
+def test_a_request_too_long_tells_the_window_alone(placement: str, *, is_recording: bool, is_cut: bool) -> None:
     said = nested(SAYS + "you requested 5000 tokens (4900 in the messages, 100 in the completion).")
     watch = answered(b"400", said[:50], said[50:], placement=placement, is_recording=is_recording, is_cut=is_cut)
     assert watch.length_refusal == LengthRefusal("m", 4096)
@@ -155,11 +150,7 @@ def test_a_request_without_a_note_of_ours_is_not_judged(placement: object) -> No
 
 
 def test_a_note_is_judged_where_nothing_is_recorded_but_not_where_memory_is_off() -> None:
-    loop = [
-        *json.loads(body())["messages"],
-        {"role": "assistant", "tool_calls": [{}]},
-        {"role": "tool", "content": "x"},
-    ]
+    loop = [*SAID, {"role": "assistant", "tool_calls": [{}]}, {"role": "tool", "content": "x"}]
     assert note_outcome(b"400", memory_config={"auto_store": False}) is not None
     assert note_outcome(b"400", messages=loop) is not None
     assert note_outcome(b"400", is_recording=False) is not None

@@ -11,17 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from extproc import reply as bounds
 from extproc.identity import Headers
-from extproc.reply import (
-    INFLATED_BYTES_MAX,
-    PART_BYTES_MAX,
-    REPLY_BYTES_MAX,
-    Reply,
-    ReplyBuffer,
-    events,
-    read_reply,
-    without_reasoning,
-)
+from extproc.reply import Reply, ReplyBuffer, events, read_reply, without_reasoning
 from memory.model import TurnStatus
 
 JSON: Headers = [("content-type", b"application/json")]
@@ -48,16 +40,17 @@ def test_a_wrong_type_does_not_hide_an_answer(headers: Headers) -> None:
     assert read_reply(200, headers, chunk({"content": "Hello"}) + STOP + DONE).text == "Hello"
 
 
-@pytest.mark.parametrize("ending", [STOP, DONE, STOP + DONE, (STOP + DONE).rstrip()])
-def test_a_stream_is_whole_with_a_finish_reason_or_done(ending: bytes) -> None:
+@pytest.mark.parametrize(
+    ("ending", "is_whole"),
+    [
+        *((ending, True) for ending in (STOP, DONE, STOP + DONE, (STOP + DONE).rstrip())),
+        *((ending, False) for ending in (b"", b'data: {"choi', chunk({"content": "lo"}))),
+    ],
+)
+def test_a_stream_is_whole_with_a_finish_reason_or_done_and_else_aborted(ending: bytes, *, is_whole: bool) -> None:
     reply = read_reply(200, STREAM, chunk({"content": "Hello"}) + ending)
-    assert (reply.status, reply.text) == (TurnStatus.CLOSED, "Hello")
-
-
-@pytest.mark.parametrize("cut", [b"", b'data: {"choi', chunk({"content": "lo"})])
-def test_a_stream_that_just_stops_was_aborted(cut: bytes) -> None:
-    reply = read_reply(200, STREAM, chunk({"content": "Hel"}) + cut)
-    assert (reply.status, reply.text) == (TurnStatus.ABORTED, "")
+    expected = (TurnStatus.CLOSED, "Hello") if is_whole else (TurnStatus.ABORTED, "")
+    assert (reply.status, reply.text) == expected
 
 
 @pytest.mark.parametrize("status", [0, 199, 302, 400, 429, 503])
@@ -163,29 +156,27 @@ def test_packed_replies_are_unpacked(coding: bytes, packed: Any) -> None:
         (b"gzip, gzip", b"x"),
         (b"gzip", b"not gzip"),
         (b"gzip", gzip.compress(b"", mtime=0) * 50_000),
-        (b"gzip", gzip.compress(bytes(INFLATED_BYTES_MAX + 1), mtime=0)),
+        (b"gzip", gzip.compress(bytes(bounds.INFLATED_BYTES_MAX + 1), mtime=0)),
     ],
     ids=lambda value: str(value)[:20],
 )
 @pytest.mark.parametrize("kind", [JSON, STREAM], ids=["JSON", "stream"])
-def test_a_coding_that_we_cannot_undo_closes_the_turn_without_an_answer(
-    kind: Headers, coding: bytes, body: bytes
-) -> None:
+def test_a_coding_that_we_cannot_undo_closes_the_turn_unanswered(kind: Headers, coding: bytes, body: bytes) -> None:
     assert read_reply(200, [*kind, ("content-encoding", coding)], body) == Reply(TurnStatus.CLOSED)
 
 
 def test_a_buffer_keeps_what_came_up_to_its_bound_and_past_it_the_beginning() -> None:
     buffer = ReplyBuffer()
-    for piece in (b"a", b"", b"b" * (REPLY_BYTES_MAX - 1)):
+    for piece in (b"a", b"", b"b" * (bounds.REPLY_BYTES_MAX - 1)):
         buffer.add(piece)
     assert not buffer.is_over_cap
-    assert buffer.body() == b"a" + b"b" * (REPLY_BYTES_MAX - 1)
+    assert buffer.body() == b"a" + b"b" * (bounds.REPLY_BYTES_MAX - 1)
     buffer.add(b"c")
     assert buffer.is_over_cap
-    assert buffer.body() == b"a" + b"b" * (PART_BYTES_MAX - 1)
-    buffer.add(b"d" * REPLY_BYTES_MAX)
-    assert buffer.body() == b"a" + b"b" * (PART_BYTES_MAX - 1)
-    assert buffer.size == 2 * REPLY_BYTES_MAX + 1
+    assert buffer.body() == b"a" + b"b" * (bounds.PART_BYTES_MAX - 1)
+    buffer.add(b"d" * bounds.REPLY_BYTES_MAX)
+    assert buffer.body() == b"a" + b"b" * (bounds.PART_BYTES_MAX - 1)
+    assert buffer.size == 2 * bounds.REPLY_BYTES_MAX + 1
 
 
 @given(st.integers(200, 299), st.sampled_from(["", "gzip", "deflate", "br"]), st.binary())
@@ -217,9 +208,7 @@ def test_the_data_of_each_event_is_found(body: bytes, payloads: list[bytes]) -> 
     assert list(events(body)) == payloads
 
 
-@given(
-    st.lists(st.text(st.characters(exclude_characters="\r\n", codec="utf-8"))), st.sampled_from(["\n", "\r\n", "\r"])
-)
+@given(st.lists(st.text(st.characters(exclude_characters="\r\n", codec="utf8"))), st.sampled_from(["\n", "\r\n", "\r"]))
 def test_what_was_sent_is_what_is_read(sent: list[str], end: str) -> None:
     body = "".join(f"data: {payload}{end}{end}" for payload in sent)
     assert list(events(body.encode())) == [payload.encode() for payload in sent]

@@ -13,9 +13,6 @@ import pytest
 from product import Product, eventually, listening
 from upstream import RecordingUpstream
 
-NOBODY = 65_534
-SOCKETS = ("envoy-admin.sock", "milvus.sock")
-
 
 def test_only_the_proxy_the_api_and_the_metrics_listen_on_tcp(shared_product: Product) -> None:
     product = shared_product
@@ -25,7 +22,7 @@ def test_only_the_proxy_the_api_and_the_metrics_listen_on_tcp(shared_product: Pr
     assert {name for name, port in product.ports.items() if port is None} == {"envoy_admin", "milvus"}
 
 
-@pytest.mark.parametrize("name", SOCKETS)
+@pytest.mark.parametrize("name", ["envoy-admin.sock", "milvus.sock"])
 def test_the_sockets_of_the_parts_are_of_this_user_alone(shared_product: Product, name: str) -> None:
     path = shared_product.run_folder / name
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -33,7 +30,7 @@ def test_the_sockets_of_the_parts_are_of_this_user_alone(shared_product: Product
     with socket.socket(socket.AF_UNIX) as mine:
         mine.connect(str(path))
     if os.geteuid() == 0:
-        os.seteuid(NOBODY)
+        os.seteuid(65_534)  # nobody
         try:
             with socket.socket(socket.AF_UNIX) as other, pytest.raises(PermissionError):
                 other.connect(str(path))
@@ -52,9 +49,7 @@ def streamed(product: Product, begun: threading.Event) -> bytes:
 
 
 @pytest.mark.full("the listener is looked at every five seconds")
-def test_an_envoy_without_its_listener_is_started_again_after_the_chats_that_it_carries(
-    shared_product: Product, upstream: RecordingUpstream
-) -> None:
+def test_an_envoy_without_its_listener_is_started_again(shared_product: Product, upstream: RecordingUpstream) -> None:
     product, begun, is_noticed = shared_product, threading.Event(), "Envoy lives without its listener"
     [envoy] = product.children("envoy -c")
     upstream.chunk_seconds, upstream.chunk_count = 0.1, 10_000  # until it is told otherwise

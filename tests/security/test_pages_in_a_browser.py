@@ -85,9 +85,7 @@ def test_a_page_of_another_origin_gets_no_note_and_plants_nothing(
     assert_nothing_is_planted(product, user)
 
 
-def test_a_page_that_points_its_name_at_this_machine_gets_no_note(
-    shared_product: Product, upstream: RecordingUpstream, page: Page
-) -> None:
+def test_a_rebound_name_gets_no_note(shared_product: Product, upstream: RecordingUpstream, page: Page) -> None:
     product, user = shared_product, "visitor of a rebound page"
     knows_the_cat(product, user)
     own = f"http://{EVIL}:{product.ports['proxy']}"

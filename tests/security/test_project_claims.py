@@ -12,12 +12,7 @@ import pytest_asyncio
 from project_world import ProjectWorld, expiring_roles, project_world
 
 from memory.model.projects import Invitation, ProjectRole, SharedProject
-from memory.service.project_members import (
-    INVITATIONS_BY_ONE_MAX,
-    INVITATIONS_SHOWN_MAX,
-    MEMBERS_MAX,
-    PROJECTS_JOINED_MAX,
-)
+from memory.service import project_members as limits
 
 PLANTED, OWN = "The kestrel gate is painted crimson", "The kestrel gate is painted turquoise"
 QUESTION = "What colour is the kestrel gate painted?"
@@ -53,11 +48,9 @@ async def invitations(world: ProjectWorld, user: str) -> list[dict[str, str]]:
 async def told(world: ProjectWorld, user: str) -> str:
     """What reaches the user by any way that names the project."""
     search = await world.call(user, "POST", "/search", {"query": QUESTION, **GARDEN})
-    listed = [
-        await world.call(user, "GET", path) for path in ("/projects/garden/memories", "/export?project_id=garden")
-    ]
+    read = [await world.call(user, "GET", path) for path in ("/projects/garden/memories", "/export?project_id=garden")]
     chats = [await world.chat(user, "garden", *asked) for asked in ((QUESTION,), (QUESTION, "And the key?"))]
-    return "\n".join((search.text, *(answer.text for answer in listed), *chats))
+    return "\n".join((search.text, *(answer.text for answer in read), *chats))
 
 
 async def test_nobody_takes_an_id_that_somebody_uses(world: ProjectWorld) -> None:
@@ -86,9 +79,7 @@ async def test_nothing_of_a_project_that_a_user_has_not_joined_is_in_their_promp
     assert OWN in await world.chat("grace", "garden", QUESTION)
 
 
-async def test_nor_after_they_have_left_it_although_it_is_public(
-    world: ProjectWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nor_after_they_left_it_although_public(world: ProjectWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     roles_expire = expiring_roles(monkeypatch)
     await world.let_in("mallory", "garden", "grace", "viewer")
     assert PLANTED in await world.chat("grace", "garden", QUESTION)
@@ -153,32 +144,32 @@ async def test_a_token_answers_invitations_to_its_own_projects_alone(tmp_path: P
 @pytest.mark.slow("a user with 1,000 projects")
 async def test_what_others_did_to_a_user_does_not_fill_their_limit(world: ProjectWorld) -> None:
     """As whoever called the API of an earlier release could make her a member."""
-    for number in range(PROJECTS_JOINED_MAX):
+    for number in range(limits.PROJECTS_JOINED_MAX):
         project = SharedProject(f"{number:032x}", "", f"p{number}", 0.0)
         await world.projects.create(project, "mallory")
         await world.projects.set_roles(project.key, {"grace": ProjectRole.VIEWER}, at=0.0)
     assert (await world.call("grace", "POST", "/projects", GARDEN)).status_code == 201
     refused = (await world.call("mallory", "POST", "/projects", {"project_id": "one more"})).json()
-    assert f"a user may belong to {PROJECTS_JOINED_MAX} projects" in refused["error"]["message"]
+    assert f"a user may belong to {limits.PROJECTS_JOINED_MAX} projects" in refused["error"]["message"]
     await world.call("grace", "POST", "/projects", {"project_id": "choir"})
     await invite(world, "grace", "mallory", "choir")
     [invitation] = await invitations(world, "mallory")
     refused = (await world.call("mallory", "POST", f"/invitations/{invitation['id']}/accept")).json()
-    assert f"a user may belong to {PROJECTS_JOINED_MAX} projects" in refused["error"]["message"]
+    assert f"a user may belong to {limits.PROJECTS_JOINED_MAX} projects" in refused["error"]["message"]
 
 
 async def test_any_number_of_invitations_is_bounded_and_hides_no_later_one(world: ProjectWorld) -> None:
-    for number in range(INVITATIONS_BY_ONE_MAX + 1):
+    for number in range(limits.INVITATIONS_BY_ONE_MAX + 1):
         await world.call("mallory", "POST", "/projects", {"project_id": f"p{number}"})
         answer = await invite(world, "mallory", "grace", f"p{number}")
-    assert f"has not answered {INVITATIONS_BY_ONE_MAX} invitations of yours" in answer["error"]["message"]
+    assert f"has not answered {limits.INVITATIONS_BY_ONE_MAX} invitations of yours" in answer["error"]["message"]
     project = SharedProject("f" * 32, "", "crowd", 0.0)
     await world.projects.create(project, "olga")
-    crowd = [Invitation(project, f"user {n}", ProjectRole.VIEWER, "olga", 0.0) for n in range(MEMBERS_MAX - 1)]
+    crowd = [Invitation(project, f"user {n}", ProjectRole.VIEWER, "olga", 0.0) for n in range(limits.MEMBERS_MAX - 1)]
     await asyncio.gather(*map(world.projects.invite, crowd))
     answer = await invite(world, "olga", "one-more", "crowd")
-    assert f"a project may have {MEMBERS_MAX} members" in answer["error"]["message"]
-    for number in range(INVITATIONS_SHOWN_MAX):
+    assert f"a project may have {limits.MEMBERS_MAX} members" in answer["error"]["message"]
+    for number in range(limits.INVITATIONS_SHOWN_MAX):
         one = SharedProject(f"{number:032x}", "", "spam", float(number))
         await world.projects.create(one, f"sender {number}")
         spam = Invitation(one, "grace", ProjectRole.VIEWER, f"sender {number}", one.created_at)
@@ -186,7 +177,7 @@ async def test_any_number_of_invitations_is_bounded_and_hides_no_later_one(world
     await world.call("heidi", "POST", "/projects", {"project_id": "choir"})
     await invite(world, "heidi", "grace", "choir")
     shown = await invitations(world, "grace")
-    assert (len(shown), shown[0]["project_id"]) == (INVITATIONS_SHOWN_MAX, "choir")
+    assert (len(shown), shown[0]["project_id"]) == (limits.INVITATIONS_SHOWN_MAX, "choir")
 
 
 async def test_who_is_erased_is_named_by_no_invitation(world: ProjectWorld) -> None:

@@ -25,7 +25,6 @@ RULES = CallerRules(
     tokens=(service_token("operator", OPERATOR, "write", "operate"), service_token("writer", WRITER, "write"))
 )
 DROPPING = {**REDACT_ALL, SecretClass.PASSWORD: SecretPolicy.DROP}
-EDGE = {**ANN, "x-memory-edge-secret": SECRET}
 
 
 async def content(api: httpx.AsyncClient, memory_id: str) -> str:
@@ -56,15 +55,13 @@ async def test_an_agent_stores_without_secrets_and_may_not_ask_for_them(tmp_path
     ("mode", "headers", "may"),
     [
         ("development", ANN, True),
-        ("header", EDGE, False),
+        ("header", {**ANN, "x-memory-edge-secret": SECRET}, False),
         ("header", {**ANN, **with_token(OPERATOR)}, True),
         ("header", {**ANN, **with_token(WRITER)}, False),
         ("development", {**ANN, **with_token(WRITER)}, False),
     ],
 )
-async def test_who_may_has_them_stored_as_given(
-    mode: str, headers: Mapping[str, str], may: bool, tmp_path: Path
-) -> None:
+async def test_who_may_stores_them_as_given(mode: str, headers: Mapping[str, str], may: bool, tmp_path: Path) -> None:
     body: dict[str, Any] = {"memories": [{"content": TOLD}], "redact": False}
     async with (
         library_parts(tmp_path, intake_redact=redact) as parts,

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -189,18 +190,11 @@ def a_turn(
     )
 
 
-async def tell(
-    log: TurnLog,
-    turn_id: str,
-    *,
-    user: str = "ann",
-    session: str = "s1",
-    project: str = "",
-    status: TurnStatus = TurnStatus.CLOSED,
-) -> None:
-    """A whole turn: opened and finished."""
-    await log.open(a_turn(turn_id, user=user, session=session, project=project))
-    await log.finish(turn_id, status=status, answer=f"answer to {turn_id}", answered_at=START + 1)
+async def tell(log: TurnLog, turn_id: str, *, status: TurnStatus = TurnStatus.CLOSED, **of: Any) -> None:
+    """A whole turn, `of` which `a_turn` says more: opened and finished."""
+    answer = of.pop("answer", f"answer to {turn_id}")
+    await log.open(a_turn(turn_id, **of))
+    await log.finish(turn_id, status=status, answer=answer, answered_at=START + 1)
 
 
 async def lease_at(log: TurnLog, now: float, due: LearnDue = AT_ONCE) -> Lease | None:

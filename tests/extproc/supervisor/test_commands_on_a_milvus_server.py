@@ -87,9 +87,7 @@ def test_the_doctor_names_what_keeps_it_from_the_server(
     assert token not in printed
 
 
-def test_the_doctor_warns_of_a_collection_whose_rows_the_server_deletes_after_a_time(
-    milvus_server: MilvusServer, collection: str, run: Command
-) -> None:
+def test_the_doctor_warns_of_rows_that_expire(milvus_server: MilvusServer, collection: str, run: Command) -> None:
     run("doctor", "--json")  # makes it
     with closing(milvus_server.client()) as client:
         client.alter_collection_properties(collection, {"collection.ttl.seconds": 86_400})

@@ -107,9 +107,7 @@ def test_a_port_that_is_taken_or_given_twice_fails_with_who_has_it(set_up: SetUp
     ],
     ids=["nobody is trusted", "no keys", "keys that Envoy refuses"],
 )
-def test_a_configuration_that_envoy_would_not_start_with_fails(
-    set_up: SetUp, written: dict[str, Any], words: list[str]
-) -> None:
+def test_a_configuration_that_envoy_refuses_fails(set_up: SetUp, written: dict[str, Any], words: list[str]) -> None:
     assert says(envoy_finding(set_up.settings(**written)), Level.FAIL, *words)
 
 
@@ -136,9 +134,7 @@ def test_an_up_of_another_release_than_the_installed_one_is_named(set_up: SetUp)
         (1_000.0, 900.0, Level.WARN, ["100 s ahead of that of postgres", "synchronise"]),
     ],
 )
-async def test_a_clock_that_went_back_or_differs_is_a_warning(
-    newest: float | None, there: float, level: Level, words: list[str]
-) -> None:
+async def test_a_wrong_clock_is_a_warning(newest: float | None, there: float, level: Level, words: list[str]) -> None:
     async def newest_turn_at() -> float | None:
         return newest
 
@@ -149,9 +145,7 @@ async def test_a_clock_that_went_back_or_differs_is_a_warning(
     assert says(await clock_finding(Settings(), state, now=1_000.0), level, *words)
 
 
-def test_a_set_up_on_servers_that_is_well_has_nothing_to_correct(
-    set_up: SetUp, milvus_lite: MilvusLiteServer, collection: str
-) -> None:
+def test_a_set_up_that_is_well_needs_nothing(set_up: SetUp, milvus_lite: MilvusLiteServer, collection: str) -> None:
     async def models(_: Request) -> Response:
         return JSONResponse({"data": [{"id": "small"}]})
 

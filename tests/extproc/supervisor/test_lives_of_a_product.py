@@ -10,34 +10,26 @@ from statistics import median
 
 import httpx
 import pytest
+import template_server as shapes
 from api_shapes import SHAPES
 from kept_things import kept_thing
 from product import Product, command_line, eventually, in_time, running_product, sentences
-from template_server import (
-    ANYWHERE,
-    FIRST,
-    MISSING,
-    VLLM,
-    TemplateServer,
-    chat_body,
-    models_body,
-    running_template_server,
-)
+from template_server import TemplateServer, chat_body, models_body, running_template_server
 from upstream import RecordingUpstream
 
 TALK = ("Hello", "Hello to you", "What is my cat called?")
-IN_FRONT = ["system", "user", "assistant", "user"]
 CITY, CAT, DOG = "I live in Lisbon.", "My cat is called Mochi.", "My dog is called Rex."
 EXAMPLE = ("My horse is called Bella.", "Noted, Bella it is.")  # of a prompt that every conversation begins with
 THINGS = 44  # half of them in each of two starts
-BOATS = 150
 GARDENERS = 6
 BEYOND_LATER_MS_MAX = 60.0  # it was 100 to 150 while it read the languages' files and compiled what finds secrets
 
 
 @pytest.fixture
 def server() -> Iterator[TemplateServer]:
-    with running_template_server({"m": ANYWHERE, "strict": FIRST, "named": FIRST}, MISSING) as running:
+    with running_template_server(
+        {"m": shapes.ANYWHERE, "strict": shapes.FIRST, "named": shapes.FIRST}, shapes.MISSING
+    ) as running:
         yield running
 
 
@@ -53,10 +45,8 @@ def test_whatever_ends_a_product_nothing_is_lost_or_doubled_and_what_it_knew_it_
         assert product.flush("absent") == {"pending": 0, "failed": 0}
         for number in range(THINGS // 2):
             shape = SHAPES[number // 2 % len(SHAPES)]
-            told = product.chat(
-                kept_thing(number), "keeper", shape=shape, session_id=f"{number}", stream=number % 2 > 0
-            )
-            assert told.status_code == 200
+            got = product.chat(kept_thing(number), "keeper", shape=shape, session_id=f"{number}", stream=number % 2 > 0)
+            assert got.status_code == 200
         ends_in_mid_stream(product, upstream)
     with running_product(data, upstream=server.url) as product:
         what_was_said_in_the_outage_is_learnt_once(product)
@@ -66,7 +56,7 @@ def test_whatever_ends_a_product_nothing_is_lost_or_doubled_and_what_it_knew_it_
         for number in range(THINGS // 2, THINGS):
             chat(product, "keeper", kept_thing(number))
         product.kill_everything()
-        server.tokenize, server.models = VLLM, models_body("named")
+        server.tokenize, server.models = shapes.VLLM, models_body("named")
         product.start()
         first_question_finds_what_a_snapshot_lacks(product, server, "sailor")
         placements_are_known_before_a_chat(product, server)
@@ -128,7 +118,7 @@ def placements_are_known_before_a_chat(product: Product, server: TemplateServer)
         server.chats.clear()
         answer = in_time(lambda model=model: chat(product, "alice", *TALK, model=model))
         assert (answer.status_code, answer.headers["x-memory-status"]) == (200, "used"), model
-        assert server.placed() == IN_FRONT
+        assert server.placed() == ["system", "user", "assistant", "user"]
         assert "Quasimodo" in server.chats[-1]["messages"][0]["content"]
 
 
@@ -148,7 +138,7 @@ def a_window_is_learnt_from_a_refusal(product: Product, server: TemplateServer) 
 def remembered_through_rest_alone(product: Product, user: str) -> None:
     """By a user who never chatted; a little of it right before the kill, which the snapshot lacks."""
     known = snapshots(product)
-    remember(product, user, *(f"My boat number {number} lies in harbour {number % 7}." for number in range(BOATS)))
+    remember(product, user, *(f"My boat number {number} lies in harbour {number % 7}." for number in range(150)))
     eventually(lambda: snapshots(product) - known)
     remember(product, user, "My parrot is called Flint.")
 
@@ -217,9 +207,7 @@ def ends_cleanly(product: Product) -> None:
 
 
 @pytest.mark.soak("judges some hundredths of a second")
-def test_the_first_chat_after_a_start_takes_as_long_as_the_next_ones(
-    upstream: RecordingUpstream, tmp_path: Path
-) -> None:
+def test_the_first_chat_after_a_start_takes_as_long_as_later_ones(upstream: RecordingUpstream, tmp_path: Path) -> None:
     """Nothing is read or compiled while it waits."""
     with running_product(tmp_path / "data", upstream=upstream.url) as product:
         for user in range(GARDENERS):

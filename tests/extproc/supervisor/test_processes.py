@@ -20,9 +20,7 @@ from extproc.supervisor.log_lines import LogLines, supervisor_logger
 from extproc.supervisor.processes import ChildProcess, ProcessCommand
 
 SLEEPER = "import time; print('up', flush=True); time.sleep(600)"
-STUBBORN = (
-    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
-)
+STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
 
 
 class Stage:
@@ -139,12 +137,9 @@ async def test_a_stop_while_the_part_is_being_started_leaves_nothing_behind(stag
     assert not part.is_running
 
 
-async def test_every_line_goes_to_the_log_under_the_name_of_the_part_and_none_to_standard_output(
-    stage: Stage, capfd: pytest.CaptureFixture[str]
-) -> None:
-    part = stage.part(
-        "import sys; print('to stdout'); print('to stderr', file=sys.stderr); sys.stdout.write('no line end')"
-    )
+async def test_every_line_goes_to_the_log_under_its_part(stage: Stage, capfd: pytest.CaptureFixture[str]) -> None:
+    code = "import sys; print('to stdout'); print('to stderr', file=sys.stderr); sys.stdout.write('no line end')"
+    part = stage.part(code)
     async with running(part):
         await until(lambda: part.deaths)
     said = stage.said()
@@ -231,12 +226,10 @@ milvus_lite.serve(Path(sys.argv[1]), f"unix:{sys.argv[2]}")
 """
 
 
-def test_a_store_that_is_told_to_stop_while_it_starts_closes_its_files_and_is_never_open_to_others(
-    tmp_path: Path,
-) -> None:
+def test_a_store_told_to_stop_while_it_starts_closes_its_files_and_is_never_open_to_others(tmp_path: Path) -> None:
     data, path = tmp_path / "milvus", tmp_path / "milvus.sock"
     words = [sys.executable, "-c", TOLD_WHILE_IT_STARTS, str(data), str(path)]
-    ended = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=120)
     assert (ended.returncode, ended.stdout) == (0, "0o0\n"), ended.stderr
     made = [*data.rglob("*")]
     assert made
@@ -246,7 +239,7 @@ def test_a_store_that_is_told_to_stop_while_it_starts_closes_its_files_and_is_ne
 def test_a_store_that_cannot_listen_says_so(tmp_path: Path) -> None:
     memproxy = str(Path(sys.executable).with_name("memproxy"))
     words = [memproxy, "milvus-lite", "server", "--data-dir", str(tmp_path / "m"), "--address", f"unix:{tmp_path}/a/b"]
-    ended = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=120)
     assert ended.returncode != 0
     assert "cannot listen on" in ended.stderr
     assert "Traceback" not in ended.stderr

@@ -79,9 +79,7 @@ def test_an_address_is_read_from_whatever_names_it(url: str, expected: probes.Wh
     assert probes.address_of(url) == expected
 
 
-async def test_a_part_that_is_not_there_or_says_nothing_does_not_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_part_that_is_away_or_silent_does_not_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and never answers
         host, port = silent.getsockname()
         assert await probes.accepts_connections(host, port)
@@ -121,9 +119,7 @@ LIVES, REFUSES, SILENT = ListenerSign.LIVES, ListenerSign.REFUSES, ListenerSign.
         ([SILENT, REFUSES] * SILENT_LOOKS_MIN, 0),
     ],
 )
-def test_envoy_is_restarted_once_its_listener_refuses_twice_or_says_nothing_for_a_minute(
-    signs: list[ListenerSign], restarts: int
-) -> None:
+def test_envoy_is_restarted_once_its_listener_refuses_or_is_silent(signs: list[ListenerSign], restarts: int) -> None:
     watch = ListenerWatch()
     assert sum(watch.is_lost(sign, is_live=True) for sign in signs) == restarts
 
@@ -136,9 +132,8 @@ def test_an_envoy_that_is_starting_may_refuse_as_long_as_that_takes() -> None:
 
 def counted(folder: Path, turns: int) -> int:
     """A process that counts and ends; its pid."""
-    child = subprocess.Popen(
-        [sys.executable, "-c", COUNTING, str(turns)], env={"PROMETHEUS_MULTIPROC_DIR": str(folder)}
-    )
+    words = [sys.executable, "-c", COUNTING, str(turns)]
+    child = subprocess.Popen(words, env={"PROMETHEUS_MULTIPROC_DIR": str(folder)})
     assert child.wait(30) == 0
     return child.pid
 

@@ -22,7 +22,6 @@ from memory.settings import Settings
 
 MEMPROXY = str(Path(sys.executable).with_name("memproxy"))
 FREE_PORTS = ("--port=0", "--api-port=0", "--envoy-admin-port=0", "--metrics-port=0")
-PARTS = ("envoy", "milvus-lite server", "memproxy filter", "memproxy worker", "memproxy api")
 
 
 @pytest.fixture
@@ -32,16 +31,14 @@ def product(shared_product: Product) -> Product:
 
 def refused(*arguments: str, environment: dict[str, str] | None = None) -> str:
     """What a start says that must not succeed."""
-    ended = subprocess.run(
-        [MEMPROXY, "up", *arguments], capture_output=True, text=True, timeout=60, check=False, env=environment
-    )
+    ended = subprocess.run([MEMPROXY, "up", *arguments], capture_output=True, text=True, timeout=60, env=environment)
     assert ended.returncode == 2, ended.stderr
     assert ended.stdout == ""
     return ended.stderr
 
 
 def test_every_part_is_recognised_by_its_command_line_and_none_shows_a_secret(product: Product) -> None:
-    for part in PARTS:
+    for part in ("envoy", "milvus-lite server", "memproxy filter", "memproxy worker", "memproxy api"):
         assert product.children(part), part
     environment = Path(f"/proc/{product.children('memproxy api')[0]}/environ").read_bytes().decode().split("\0")
     [secret] = [word.partition("=")[2] for word in environment if word.startswith("MEMPROXY_EDGE_SECRET=")]
