@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import anthropic
+import httpx
 import pytest
 import pytest_asyncio
 from api_shapes import ASKED_MESSAGES
@@ -67,9 +68,14 @@ def server(running: MessagesServer) -> MessagesServer:
     return running
 
 
+async def post(stack: FilterStack, body: bytes | dict[str, Any], **headers: str) -> httpx.Response:
+    return await stack.chat(body, shape=ASKED_MESSAGES, **headers)
+
+
 def sdk(stack: FilterStack, user: str) -> anthropic.AsyncAnthropic:
-    named = {"x-authz-user-id": user}
-    return anthropic.AsyncAnthropic(base_url=stack.url, api_key="k", max_retries=0, default_headers=named)
+    return anthropic.AsyncAnthropic(
+        base_url=stack.url, api_key="k", max_retries=0, default_headers={"x-authz-user-id": user}
+    )
 
 
 def user(content: Any) -> Any:
@@ -80,13 +86,9 @@ def assistant(content: Any) -> Any:
     return {"role": "assistant", "content": content}
 
 
-def result_of(call: str) -> Any:
-    return {"type": "tool_result", "tool_use_id": call, "content": "rain"}
-
-
 async def test_a_message_gets_its_note_and_every_other_byte_stays(stack: FilterStack, server: MessagesServer) -> None:
     body = b'{ "model":"m", "max_tokens":9,"messages" : [{"role":"user","content":"caf\\u00e9?"}] ,"memory_context":%s}'
-    answer = await stack.chat(body % b'{"user_id":"alice"}', shape=ASKED_MESSAGES)
+    answer = await post(stack, body % b'{"user_id":"alice"}')
     assert answer.headers["x-memory-status"] == "used"
     noted = f'"messages" : [{{"role":"user","content":"{NOTE}\\n\\ncaf\\u00e9?"}}]}}'.encode()
     assert server.received[-1].body == b'{ "model":"m", "max_tokens":9,' + noted
@@ -94,19 +96,31 @@ async def test_a_message_gets_its_note_and_every_other_byte_stays(stack: FilterS
     assert (answer.json()["content"], answer.headers["x-memory-count"]) == ([text_block("Noted.")], "1")
 
 
-async def test_the_sdk_s_talk_is_one_session_with_one_prefix(stack: FilterStack, server: MessagesServer) -> None:
+async def test_streamed_events_reach_the_client_byte_for_byte(stack: FilterStack, server: MessagesServer) -> None:
+    server.content = [[thinking_block("Hm."), text_block("Grüße 你好 — " * 40)]]
+    asked = {"model": "m", "max_tokens": 9, "messages": [user("Hi")], "stream": True}
+    answer = await post(stack, asked, **{"x-authz-user-id": "streamed"})
+    assert answer.content == b"".join(server.streamed)
+    [turn] = await stack.turns("streamed", until=1)
+    assert (turn.messages[0].content, turn.answer) == ("Hi", "Grüße 你好 — " * 40)
+
+
+async def test_the_sdk_s_conversation_is_one_session_with_one_prefix(
+    stack: FilterStack, server: MessagesServer
+) -> None:
     """Plain, streamed and streamed by the SDK's helper, which raises where events are out of order."""
     async with sdk(stack, "goer") as client:
         messages = [user("My cat is called Miu.")]
-        asked: Any = {"model": "m", "max_tokens": 9, "system": "Be brief."}
-        first = await client.messages.create(**asked, messages=messages)
+        first = await client.messages.create(model="m", max_tokens=9, system="Be brief.", messages=messages)
         assert [block.text for block in first.content if block.type == "text"] == ["Noted."]
         messages += [assistant([block.to_dict() for block in first.content]), user("How old is she?")]
-        streamed = await client.messages.create(**asked, messages=messages, stream=True)
+        streamed = await client.messages.create(
+            model="m", max_tokens=9, system="Be brief.", messages=messages, stream=True
+        )
         kinds = [event.type async for event in streamed]
         assert (kinds[0], kinds[-1]) == ("message_start", "message_stop")
         messages += [assistant("Noted."), user([text_block("And my dog?")])]
-        async with client.messages.stream(**asked, messages=messages) as helped:
+        async with client.messages.stream(model="m", max_tokens=9, system="Be brief.", messages=messages) as helped:
             assert await helped.get_final_text() == "Noted."
     turns = await stack.turns("goer", until=3)
     said = [turn.messages[0].content for turn in turns]
@@ -118,7 +132,9 @@ async def test_the_sdk_s_talk_is_one_session_with_one_prefix(stack: FilterStack,
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_tool_loop_is_answered_in_its_turn(stack: FilterStack, server: MessagesServer, stream: bool) -> None:
+async def test_the_answer_of_a_tool_loop_belongs_to_the_turn_that_the_user_opened(
+    stack: FilterStack, server: MessagesServer, stream: bool
+) -> None:
     name = f"looper-{stream}"
     server.content = [
         [thinking_block("Where?"), text_block("I look."), tool_block("weather", {"city": "Leeds"})],
@@ -128,23 +144,25 @@ async def test_a_tool_loop_is_answered_in_its_turn(stack: FilterStack, server: M
     messages = [user("Will it rain where I live?")]
     async with sdk(stack, name) as client:
         while True:
-            asked: Any = {"model": "m", "max_tokens": 9, "messages": messages, "tools": [TOOL]}
             if stream:
-                async with client.messages.stream(**asked) as streamed:
+                async with client.messages.stream(model="m", max_tokens=9, messages=messages, tools=[TOOL]) as streamed:
                     answer = await streamed.get_final_message()
             else:
-                answer = await client.messages.create(**asked)
+                answer = await client.messages.create(model="m", max_tokens=9, messages=messages, tools=[TOOL])
             calls = [block.id for block in answer.content if block.type == "tool_use"]
             if not calls:
                 break
-            messages += [assistant([block.to_dict() for block in answer.content]), user([*map(result_of, calls)])]
+            results = [{"type": "tool_result", "tool_use_id": one, "content": "rain"} for one in calls]
+            messages += [assistant([block.to_dict() for block in answer.content]), user(results)]
     async with asyncio.timeout(60):  # the answer is written behind the chat, which does not wait for it
         while [turn.answer for turn in await stack.turns(name)] != ["It rains."]:
             await asyncio.sleep(0.02)
     [turn] = await stack.turns(name, until=1)
     assert [message.content for message in turn.messages] == ["Will it rain where I live?"]
-    contents = [message["content"] for message in server.last()["messages"] if message["role"] == "user"]
-    assert contents[1:] == [[result_of("toolu_1")], [result_of("toolu_2")]]
+    asked = [message["content"] for message in server.last()["messages"] if message["role"] == "user"]
+    assert asked[1:] == [
+        [{"type": "tool_result", "tool_use_id": one, "content": "rain"}] for one in ("toolu_1", "toolu_2")
+    ]
 
 
 async def test_claude_code_is_observed_without_its_own_words(stack: FilterStack, server: MessagesServer) -> None:
@@ -166,7 +184,7 @@ async def test_claude_code_is_observed_without_its_own_words(stack: FilterStack,
         request(2, user([REMINDER, said]), called, user([{**result, **MARK}, REMINDER])),
         later,
     ]
-    answers = [await stack.chat(one, shape=ASKED_MESSAGES, **{"x-authz-user-id": "coder"}) for one in requests]
+    answers = [await post(stack, one, **{"x-authz-user-id": "coder"}) for one in requests]
     assert [answer.headers["x-memory-status"] for answer in answers] == ["used"] * 3
     noted = {**text_block(f"{NOTE}\n\nIs it short?"), **MARK}
     assert server.last() == {**later, "messages": [*later["messages"][:-1], user([noted])]}
@@ -176,14 +194,14 @@ async def test_claude_code_is_observed_without_its_own_words(stack: FilterStack,
     assert "boats" not in str(turns)
 
 
-async def test_refusals_are_errors_of_the_sdk_and_leave_no_answer(stack: FilterStack, server: MessagesServer) -> None:
+async def test_refusals_reach_the_sdk_as_its_own_errors_and_leave_no_answer(
+    stack: FilterStack, server: MessagesServer
+) -> None:
     server.error = "This model's maximum context length is 4096 tokens. However, you requested 9000."
     async with sdk(stack, "refused") as client:
         with pytest.raises(anthropic.BadRequestError, match="maximum context length"):
             await client.messages.create(model="m", max_tokens=9, messages=[user("My shoe size is 44.")])
     [turn] = await stack.turns("refused", until=1)
     assert (turn.status, turn.answer) == ("failed", "")
-    assert (
-        await stack.chat(b'{"messages":[{"role":"user"}],"memory_context":{}}', shape=ASKED_MESSAGES)
-    ).status_code == 400
+    assert (await post(stack, b'{"messages":[{"role":"user"}],"memory_context":{}}')).status_code == 400
     assert server.received[-1].body == b'{"messages":[{"role":"user"}]}'

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+import httpx
 import openai
 import pytest
 import pytest_asyncio
 from api_shapes import ASKED_RESPONSES
 from filter_stack import NOTE, FilterStack, running_stack
-from response_objects import call_item, text_item
+from response_objects import call_item, event_stream, text_item
 from responses_server import ResponsesServer
 from upstream import recording
 
@@ -43,19 +45,33 @@ def server(running: ResponsesServer) -> ResponsesServer:
     return running
 
 
+async def post(stack: FilterStack, body: bytes | dict[str, Any], **headers: str) -> httpx.Response:
+    return await stack.chat(body, shape=ASKED_RESPONSES, **headers)
+
+
 def sdk(stack: FilterStack, user: str) -> openai.AsyncOpenAI:
-    named = {"x-authz-user-id": user}
-    return openai.AsyncOpenAI(base_url=f"{stack.url}/v1", api_key="k", max_retries=0, default_headers=named)
+    return openai.AsyncOpenAI(
+        base_url=f"{stack.url}/v1", api_key="k", max_retries=0, default_headers={"x-authz-user-id": user}
+    )
 
 
 async def test_a_string_gets_its_note_and_every_other_byte_stays(stack: FilterStack, server: ResponsesServer) -> None:
     stack.recall.placement = Placement.BEFORE_LAST_USER
     body = b'{ "model":"m", "temperature":1.0e0,"input" : "caf\\u00e9?" ,"memory_context":{"user_id":"alice"}}'
-    answer = await stack.chat(body, shape=ASKED_RESPONSES)
+    answer = await post(stack, body)
     assert answer.headers["x-memory-status"] == "used"
     noted = f'"input" : "{NOTE}\\n\\ncaf\\u00e9?"}}'.encode()
     assert server.received[-1].body == b'{ "model":"m", "temperature":1.0e0,' + noted
     assert server.received[-1].headers["content-length"] == str(len(server.received[-1].body))
+
+
+async def test_streamed_events_reach_the_client_byte_for_byte(stack: FilterStack, server: ResponsesServer) -> None:
+    server.output = [[text_item("Grüße 你好 — " * 40)]]
+    answer = await post(stack, {"model": "m", "input": "Hi", "stream": True}, **{"x-authz-user-id": "listener"})
+    completed = json.loads(answer.content.rstrip().rpartition(b"data: ")[2])["response"]
+    assert answer.content == b"".join(event_stream(completed))
+    [turn] = await stack.turns("listener", until=1)
+    assert turn.answer == "Grüße 你好 — " * 40
 
 
 async def test_the_sdk_goes_on_from_a_response_in_the_same_session(stack: FilterStack, server: ResponsesServer) -> None:
@@ -74,11 +90,18 @@ async def test_the_sdk_goes_on_from_a_response_in_the_same_session(stack: Filter
         assert turns["Something else entirely."].scope.session_id not in sessions
         assert third.id != other.id
         prompt = [message["content"] for message in server.prompts[-2]]
-        asked = ("My cat is called Miu.", "How old is she?", "And my dog?")
-        assert (prompt[::2], prompt[1::2]) == ([f"{NOTE}\n\n{text}" for text in asked], ["Noted."] * 2)
+        assert prompt == [
+            f"{NOTE}\n\nMy cat is called Miu.",
+            "Noted.",
+            f"{NOTE}\n\nHow old is she?",
+            "Noted.",
+            f"{NOTE}\n\nAnd my dog?",
+        ]
 
 
-async def test_a_response_of_another_user_is_continued_by_nobody(stack: FilterStack, server: ResponsesServer) -> None:
+async def test_a_response_of_another_user_is_a_new_session_without_a_word(
+    stack: FilterStack, server: ResponsesServer
+) -> None:
     async with sdk(stack, "ann") as ann, sdk(stack, "bob") as bob:
         first = await ann.responses.create(model="m", input="My cat is called Miu.")
         await stack.turns("ann", until=1)
@@ -90,7 +113,9 @@ async def test_a_response_of_another_user_is_continued_by_nobody(stack: FilterSt
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_tool_loop_is_answered_in_its_turn(stack: FilterStack, server: ResponsesServer, stream: bool) -> None:
+async def test_the_answer_of_a_tool_loop_belongs_to_the_turn_that_the_user_opened(
+    stack: FilterStack, server: ResponsesServer, stream: bool
+) -> None:
     user = f"looper-{stream}"
     async with sdk(stack, user) as client:
         server.output = [[call_item("weather")], [call_item("weather", call_id="c2")], [text_item("It rains.")]]
@@ -113,17 +138,19 @@ async def test_a_tool_loop_is_answered_in_its_turn(stack: FilterStack, server: R
         assert [message.content for message in turn.messages] == ["Will it rain where I live?"]
 
 
-async def test_the_router_s_clients_are_known_in_development_alone(stack: FilterStack, server: ResponsesServer) -> None:
+async def test_clients_of_vllm_semantic_router_are_known_in_development_alone(
+    stack: FilterStack, server: ResponsesServer
+) -> None:
     named = {"metadata": {"user_id": "routed"}, "user": "bob"}
     asked = {"model": "m", "input": "My cat is Miu.", **named, "auto_store": True}
     left = {name: value for name, value in asked.items() if name != "auto_store"}
-    assert (await stack.chat(asked, shape=ASKED_RESPONSES)).headers["x-memory-status"] == "used"
+    assert (await post(stack, asked)).headers["x-memory-status"] == "used"
     assert server.last() == {**left, "instructions": NOTE}
     [turn] = await stack.turns("routed", until=1)
     assert turn.scope.user_id == "routed"
-    await stack.chat({**asked, "auto_store": False}, shape=ASKED_RESPONSES)
+    await post(stack, {**asked, "auto_store": False})
     assert len(await stack.turns("routed")) == 1
     async with running_stack(server.url, identity="header") as strict:
-        await strict.chat(asked, shape=ASKED_RESPONSES)
+        await post(strict, asked)
         assert server.last() == left
         assert strict.recall.asked == []

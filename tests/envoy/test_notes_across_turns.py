@@ -1,4 +1,4 @@
-"""Requests of one conversation through the whole product: what is deleted, edits, and long histories."""
+"""Requests of one conversation through the whole product: notes with the same bytes, edits, and long histories."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from long_chats import FIRST
 from product import Product, eventually, in_time
 from upstream import RecordingUpstream
 
+TURNS = 60  # of a long chat
 Messages = list[dict[str, Any]]
 
 
@@ -66,7 +67,26 @@ def notes_of(messages: Sequence[dict[str, Any]]) -> list[str]:
     return [message["content"] for message in messages if str(message["content"]).startswith("<memory>")]
 
 
-def test_a_deleted_memory_is_in_no_later_request(shared_product: Product, upstream: RecordingUpstream) -> None:
+def test_the_calls_of_a_tool_loop_read_one_note_with_the_same_bytes(
+    shared_product: Product, upstream: RecordingUpstream
+) -> None:
+    user, question = "looper", "What is my terrier called?"
+    remembered(shared_product, user, "My terrier is called Quasimodo.")
+    messages = [said("Good evening!"), heard("Hello."), said(question)]
+    first = sent(shared_product, upstream, user, messages)
+    [note] = notes_of(first)
+    assert "Quasimodo" in note
+    remembered(shared_product, user, "My terrier sleeps in the attic.")  # would change the note, were it searched again
+    for number in range(3):
+        messages += tool_traffic(number)
+        call = sent(shared_product, upstream, user, messages)
+        assert notes_of(call) == [note]
+        assert call[: len(first)] == first
+
+
+def test_a_deleted_memory_is_in_no_later_request_of_a_conversation_that_had_it(
+    shared_product: Product, upstream: RecordingUpstream
+) -> None:
     user, question = "regretter", "Where do I keep the key of my safe?"
     [key_id, _] = remembered(
         shared_product, user, "The key of my safe is under the aquarium.", "My violin was made in Cremona."
@@ -85,7 +105,9 @@ def test_a_deleted_memory_is_in_no_later_request(shared_product: Product, upstre
     assert any("Cremona" in note for note in notes_of(later))
 
 
-def test_an_edited_turn_goes_and_returns_with_its_branch(shared_product: Product, upstream: RecordingUpstream) -> None:
+def test_what_an_edited_turn_said_is_gone_and_back_with_its_branch(
+    shared_product: Product, upstream: RecordingUpstream
+) -> None:
     user, opening = "writer of other beginnings", "Hello, I am new here."
     cat, dog = "My cat is called Mochi.", "My dog is called Rex."
     upstream.answer = "Hi."
@@ -112,7 +134,7 @@ def test_an_edited_turn_goes_and_returns_with_its_branch(shared_product: Product
 
 def history() -> Messages:
     """The beginning of a long chat, with a tool call in its middle."""
-    messages = FIRST.messages()[: 1 + 2 * 60]
+    messages = FIRST.messages()[: 1 + 2 * TURNS]
     messages[21:21] = tool_traffic(1)
     return messages
 
@@ -124,11 +146,13 @@ def state_of(messages: Messages) -> dict[str, Any]:
     return found
 
 
-def compacted(product: Product, upstream: RecordingUpstream, user: str, last: str) -> tuple[httpx.Response, Messages]:
+def compacted(
+    product: Product, upstream: RecordingUpstream, user: str, question: str
+) -> tuple[httpx.Response, Messages]:
     """The reply to a compacted request, and the messages that the upstream got for it."""
     config = {"compact": True}
     answered = heard("With oil.")
-    messages = [*history(), said("How do I seal the deck?"), answered, said(last)]
+    messages = [*history(), said("How do I seal the deck?"), answered, said(question)]
 
     def tried() -> Any:
         asked(product, user, messages[:-2], config)  # a busy machine may pass it on before it is handed over
@@ -139,7 +163,7 @@ def compacted(product: Product, upstream: RecordingUpstream, user: str, last: st
     return found
 
 
-def test_a_long_history_becomes_its_state_and_last_turns_where_asked_for(
+def test_a_long_history_is_replaced_by_its_state_and_the_last_turns(
     shared_product: Product, upstream: RecordingUpstream
 ) -> None:
     user = "long talker"
@@ -157,8 +181,16 @@ def test_a_long_history_becomes_its_state_and_last_turns_where_asked_for(
     record = httpx.get(f"{shared_product.api}/v1/memory/export", params={"user_id": user}, timeout=30).text
     assert "conversation_so_far" not in record
 
+
+def test_nobody_is_compacted_who_did_not_ask_for_it_and_a_header_may_ask(
+    shared_product: Product, upstream: RecordingUpstream
+) -> None:
+    user = "switcher"
+    compacted(shared_product, upstream, user, "And what does the deposit cost?")
+    messages = [*history(), said("How do I seal the deck?"), said("And then?")]
+
     def is_compacted(config: dict[str, Any], **headers: str) -> bool:
-        asked(shared_product, user, [*full[:-1], said("And then?")], config, **headers)
+        asked(shared_product, user, messages, config, **headers)
         assert "x-memory-compact" not in upstream.last_chat().headers
         return bool(state_of(reached(upstream)))
 

@@ -18,6 +18,7 @@ class MessagesServer(Recorder):
 
     content: list[list[Item]] = field(default_factory=list)  # in order; then it says "Noted."
     error: str = ""  # its message, in the place of an answer
+    streamed: list[bytes] = field(default_factory=list)  # the events of the last answer
     ids: Iterator[int] = field(default_factory=itertools.count)
 
     def behave(self) -> None:
@@ -35,4 +36,5 @@ class MessagesServer(Recorder):
             raise KeyError("content")
         content = self.content.pop(0) if self.content else [text_block("Noted.")]
         message = message_object(content, message_id=f"msg_{next(self.ids)}")
-        return streamed_or_whole(asked, message, message_events(message))
+        self.streamed = message_events(message)
+        return streamed_or_whole(asked, message, self.streamed)

@@ -109,6 +109,7 @@ class RecordingUpstream(Recorder):
     chunk_count: int = 0  # 0: one chunk for each word
     more_headers: dict[str, str] = field(default_factory=dict)
     is_held: bool = False  # whether chats wait for their answer
+    later_system: int = 200  # the status of a chat with a system message that is not the first, in llama.cpp's words
     streamed: list[bytes] = field(default_factory=list)
 
     def behave(self) -> None:
@@ -118,6 +119,7 @@ class RecordingUpstream(Recorder):
         self.chunk_seconds, self.chunk_count = 0.0, 0
         self.more_headers = {}
         self.is_held = False
+        self.later_system = 200
         self.streamed.clear()
 
     def last_chat(self) -> Received:
@@ -140,6 +142,8 @@ class RecordingUpstream(Recorder):
         if path == MESSAGES_PATH:
             answer = message_object([text_block(self.answer)])
             return streamed_or_whole(chat, answer, message_events(answer), self.more_headers)
+        if self.later_system != 200 and any(message["role"] == "system" for message in chat["messages"][1:]):
+            return refused(self.later_system, "System message must be at the beginning.")
         if chat.get("stream"):
             return StreamingResponse(self._chunks(), media_type="text/event-stream")
         message = self.message or {"role": "assistant", "content": self.answer}
