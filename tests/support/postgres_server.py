@@ -72,17 +72,18 @@ class PostgresServer:
         settings = ["listen_addresses=127.0.0.1", f"port={self.port}", f"unix_socket_directories={self.folder}"]
         settings += ["max_connections=200", "shared_buffers=32MB", *self.options]
         words = [word for setting in settings for word in ("-c", setting)]
-        with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [programs() / "postgres", "-D", str(self.files), *words],
-                stdout=log,
-                stderr=log,
-                env=self.environment,
-                **self._user(),
-            )
-        deadline = time.monotonic() + READY_SECONDS
+        deadline, self.process = time.monotonic() + READY_SECONDS, None
         while not self._answers():
             assert time.monotonic() < deadline, (self.folder / "log").read_text()[-2000:]
+            if self.process is None or self.process.poll() is not None:  # the last of those that were killed still live
+                with (self.folder / "log").open("ab") as log:
+                    self.process = subprocess.Popen(
+                        [programs() / "postgres", "-D", str(self.files), *words],
+                        stdout=log,
+                        stderr=log,
+                        env=self.environment,
+                        **self._user(),
+                    )
             time.sleep(0.02)
 
     @property
