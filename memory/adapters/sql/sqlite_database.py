@@ -253,10 +253,11 @@ class SqliteDatabase(SqlDatabase):
 
     def _open_connections(self) -> None:
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
-        self.path.chmod(0o600)  # -wal and -shm take the mode of the file
-        copy_of(self.path).unlink(missing_ok=True)  # of a compaction that was killed
         writing = _connect(self.path)
         try:
+            _version(writing, str(self.path))  # a file of something else stays as it is
+            self.path.chmod(0o600)  # -wal and -shm take the mode of the file
+            copy_of(self.path).unlink(missing_ok=True)  # of a compaction that was killed
             mode = writing.execute("PRAGMA journal_mode = WAL").fetchone()[0]
             if mode != "wal":
                 raise BadSetting(f"{self.path} lies where SQLite cannot keep a write-ahead log: name a local disk")

@@ -195,18 +195,20 @@ async def assert_refused(path: Path, why: str) -> None:
             pass
 
 
-async def test_a_file_that_is_damaged_or_not_ours_stops_the_start_and_a_letter_is_left_alone(tmp_path: Path) -> None:
+async def test_a_file_that_is_damaged_or_not_ours_stops_the_start_and_is_left_alone(tmp_path: Path) -> None:
     letter, recipes, damaged = (tmp_path / name for name in ("letter", "recipes", "damaged"))
     letter.write_bytes(b"this is a letter, not a database " * 100)
     with closing(sqlite3.connect(recipes)) as other:
         other.execute("CREATE TABLE recipes (name TEXT)")
     async with SqliteDatabase(damaged) as database:
         await a_log(database).append(LEARNT)
-    content = damaged.read_bytes()
+    recipes.chmod(0o644)
+    content, before = damaged.read_bytes(), recipes.read_bytes()
     damaged.write_bytes(content[:100] + b"\xff" * 3996 + content[4096:])
     await assert_refused(letter, "damaged or no SQLite database")
     assert letter.read_bytes().startswith(b"this is a letter")
     await assert_refused(recipes, "something else")
+    assert (recipes.read_bytes(), stat.S_IMODE(recipes.stat().st_mode)) == (before, 0o644)
     await assert_refused(damaged, "move it")
     for impossible in (tmp_path, letter / "turns.sqlite"):
         await assert_refused(impossible, "name another")
