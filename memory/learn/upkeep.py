@@ -12,7 +12,7 @@ must never disturb learning: an error with one user is counted, and that user wa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import TypeAlias
@@ -36,6 +36,7 @@ from memory.ports import (
     UpkeepSchedule,
     UsageCount,
 )
+from memory.ports.paging import batched, sized_batches
 from memory.runtime.metrics import Metrics
 from memory.runtime.task_groups import pause_before
 from memory.runtime.tracing import Telemetry
@@ -106,7 +107,8 @@ class Upkeep:
             else:
                 rows |= await self._with_uses_stored(user_id)
             for task in tasks:
-                for units in _batches(await self._planned(user_id, task, rows)):
+                planned = await self._planned(user_id, task, rows)
+                for units in sized_batches(planned, len, items_max=ROWS_PER_WRITE, size_max=ROWS_PER_WRITE):
                     steps = [step for unit in units for step in unit] if is_dry else await self._write(user_id, units)
                     done += [step for step in steps if not old_rows.is_mark(step.before, step.after)]
                     for step in steps:
@@ -152,8 +154,7 @@ class Upkeep:
         """Store the pending usage counts in the rows; no other field changes, not even `updated_at`."""
         ids = list(await self._usage_counts.unstored(user_id, limit=USES_MAX))
         written: dict[str, Memory] = {}
-        for start in range(0, len(ids), ROWS_PER_WRITE):
-            batch = ids[start : start + ROWS_PER_WRITE]
+        for batch in batched(ids, ROWS_PER_WRITE):
             async with self._ledger.write(user_id) as held:
                 records = await self._store.get(user_id, batch)
                 uses = await self._usage_counts.take(user_id, batch)
@@ -228,18 +229,6 @@ def _take(rows: dict[str, Memory], step: RetentionStep) -> None:
         del rows[step.memory.id]
     else:
         rows[step.after.id] = step.after
-
-
-def _batches(units: Sequence[Unit]) -> Iterator[list[Unit]]:
-    """As many whole units as fit into one write."""
-    batch: list[Unit] = []
-    for unit in units:
-        if batch and sum(map(len, batch)) + len(unit) > ROWS_PER_WRITE:
-            yield batch
-            batch = []
-        batch.append(unit)
-    if batch:
-        yield batch
 
 
 class UpkeepLoop:

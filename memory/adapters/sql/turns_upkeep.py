@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TypeAlias
 
 from memory.adapters.sql import turn_effects
-from memory.adapters.sql.statements import Connection, Value, listed, statements
+from memory.adapters.sql.statements import Connection, Statement, Value, listed, statements
 from memory.adapters.sql.turns_queue import (
     ReadyTurn,
     assert_held,
@@ -26,6 +26,7 @@ from memory.adapters.sql.turns_queue import (
 from memory.adapters.sql.turns_rows import fitting, turn_of
 from memory.model import Turn, TurnStatus, Urgency
 from memory.ports import Backlog, DeadLetter, ForgetRequestTurn, FreshTurn, Lease, QueueDepth
+from memory.ports.paging import batched
 
 SQL = statements("turns_upkeep")
 
@@ -247,9 +248,7 @@ def _sheddable(connection: Connection, window_turns: int) -> Iterator[_Sheddable
     """The windows as they would be leased, without those with an explicit or an unexamined turn."""
     rows = SQL.ready_turns(connection)
     for (user_id, session_id), of_session in groupby(rows, key=lambda row: (row[0], row[1])):
-        ready = list(of_session)
-        for start in range(0, len(ready), max(1, window_turns)):
-            window = ready[start : start + max(1, window_turns)]
+        for window in batched(list(of_session), max(1, window_turns)):
             worths = [worth for *_, worth, _ in window]
             if None in worths or any(is_explicit for *_, is_explicit in window):
                 continue
@@ -258,18 +257,17 @@ def _sheddable(connection: Connection, window_turns: int) -> Iterator[_Sheddable
 
 def context(connection: Connection, lease: Lease, *, limit: int) -> list[Turn]:
     """Turns that teach, before those of the lease."""
-    rows = SQL.learnt_before(
-        connection, user_id=lease.user_id, session_id=lease.session_id, turn_id=lease.turns[0].id, limit=limit
-    ).fetchall()
-    return [turn_of(row) for row in reversed(rows)]
+    return _before(SQL.learnt_before, connection, lease, lease.turns[0], limit)
 
 
 def failed_turns(connection: Connection, lease: Lease, *, limit: int) -> list[Turn]:
     """Turns that never do, up to the last of the lease."""
-    rows = SQL.failed_before(
-        connection, user_id=lease.user_id, session_id=lease.session_id, turn_id=lease.turns[-1].id, limit=limit
-    ).fetchall()
-    return [turn_of(row) for row in reversed(rows)]
+    return _before(SQL.failed_before, connection, lease, lease.turns[-1], limit)
+
+
+def _before(statement: Statement, connection: Connection, lease: Lease, turn: Turn, limit: int) -> list[Turn]:
+    where = {"user_id": lease.user_id, "session_id": lease.session_id, "turn_id": turn.id}
+    return [turn_of(row) for row in reversed(statement(connection, **where, limit=limit).fetchall())]
 
 
 def mark_forget_requests(connection: Connection, lease: Lease, claims: Mapping[str, bytes]) -> None:
