@@ -36,8 +36,6 @@ ELSEWHEN_MIN = 0.5  # for an answer of another time than the question names: a y
 
 @dataclass(frozen=True, slots=True)
 class PastTalkQuestion:
-    """A question about past conversations."""
-
     text: str
     vector: Vector
     scope: Scope

@@ -125,6 +125,7 @@ class ProfileService(Service):
         self._builder = ProfileBuilder(
             memories=parts.memories, profiles=self._profiles, clock=self._clock, tokens=self._tokens
         )
+        self.refresh = self._builder.build_if_stale
 
     async def show(self, user_id: str, project_id: str = "") -> ShownProfile:
         """The current profile, built again first if memories have changed. Raises `NotFound` if it says nothing."""
@@ -195,9 +196,6 @@ class ProfileService(Service):
         Scope(user_id, project_id)
         await self._profiles.erase(user_id, project_id)
         await self._notes.drop(user_id, (), now=self._clock())
-
-    async def refresh(self, user_id: str) -> None:
-        await self._builder.build_if_stale(user_id)
 
     async def _refuse_too_many(self, user_id: str) -> None:
         """For a profile that is not there yet. Also empty ones count, which stay until they are deleted."""

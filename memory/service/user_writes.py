@@ -33,12 +33,9 @@ class OptOutService:
 
     def __init__(self, *, opt_outs: OptOuts, ledger: UserLedger, clock: Clock) -> None:
         self._opt_outs = opt_outs
+        self.since = opt_outs.since
         self._ledger = ledger
         self._clock = clock
-
-    async def since(self, user_id: str) -> float | None:
-        """When the user opted out; None if they have not."""
-        return await self._opt_outs.since(user_id)
 
     async def opt_out(self, user_id: str) -> float:
         """On return nothing more is learnt about the user. Returns since when they have opted out."""

@@ -32,7 +32,6 @@ EXPECTED = (
 
 
 def shipped() -> Any:  # noqa: ANN401 - a Traversable
-    """The packaged weights."""
     return files("memory.learn.reading") / _SHIPPED
 
 

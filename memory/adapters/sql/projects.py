@@ -107,7 +107,7 @@ class SqlProjects(OnDatabase):
 
     @writes
     def put(self, connection: Connection, entries: Sequence[SharedMemory]) -> None:
-        SQL.put_entry.many(connection, [asdict(one) | {"visibility": one.visibility.value} for one in entries])
+        SQL.put_entry.many(connection, [{**asdict(one), "visibility": one.visibility.value} for one in entries])
 
     async def entries(self, memory_ids: Collection[str]) -> dict[str, SharedMemory]:
         if not memory_ids:

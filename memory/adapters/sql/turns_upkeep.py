@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TypeAlias
 
 from memory.adapters.sql import turn_effects
-from memory.adapters.sql.statements import Connection, Statement, Value, listed, statements
+from memory.adapters.sql.statements import Connection, Value, listed, statements
 from memory.adapters.sql.turns_queue import (
     ReadyTurn,
     assert_held,
@@ -257,17 +257,18 @@ def _sheddable(connection: Connection, window_turns: int) -> Iterator[_Sheddable
 
 def context(connection: Connection, lease: Lease, *, limit: int) -> list[Turn]:
     """Turns that teach, before those of the lease."""
-    return _before(SQL.learnt_before, connection, lease, lease.turns[0], limit)
+    rows = SQL.learnt_before(
+        connection, user_id=lease.user_id, session_id=lease.session_id, turn_id=lease.turns[0].id, limit=limit
+    ).fetchall()
+    return [turn_of(row) for row in reversed(rows)]
 
 
 def failed_turns(connection: Connection, lease: Lease, *, limit: int) -> list[Turn]:
     """Turns that never do, up to the last of the lease."""
-    return _before(SQL.failed_before, connection, lease, lease.turns[-1], limit)
-
-
-def _before(statement: Statement, connection: Connection, lease: Lease, turn: Turn, limit: int) -> list[Turn]:
-    where = {"user_id": lease.user_id, "session_id": lease.session_id, "turn_id": turn.id}
-    return [turn_of(row) for row in reversed(statement(connection, **where, limit=limit).fetchall())]
+    rows = SQL.failed_before(
+        connection, user_id=lease.user_id, session_id=lease.session_id, turn_id=lease.turns[-1].id, limit=limit
+    ).fetchall()
+    return [turn_of(row) for row in reversed(rows)]
 
 
 def mark_forget_requests(connection: Connection, lease: Lease, claims: Mapping[str, bytes]) -> None:
