@@ -42,7 +42,7 @@ from memory.runtime.task_groups import pause_before
 from memory.runtime.tracing import Telemetry
 from memory.service import old_rows
 from memory.service.locked_writes import write_rows
-from memory.service.memory_scan import scanned
+from memory.service.memory_scan import newest
 
 ROWS_MAX = 200_000  # of one user per round: the newest
 ROWS_PER_WRITE = 200  # under one hold of the lock: well within its expiry, since a chat's refresh waits for it
@@ -100,7 +100,7 @@ class Upkeep:
         """The steps that were applied, or, in a dry run, would be. Raises `Unavailable`, `Conflict`."""
         done: list[RetentionStep] = []
         with self._metrics.upkeep_seconds.time():
-            rows = await self._rows(user_id)
+            rows = await newest(self._store, MemoryFilter(user_id, status=None), most=ROWS_MAX)
             if is_dry:
                 waiting = await self._usage_counts.unstored(user_id, limit=USES_MAX)
                 rows |= {i: _used(rows[i], use) for i, use in waiting.items() if i in rows}
@@ -140,15 +140,6 @@ class Upkeep:
                     gone = {step.memory.id for step in steps}
                     steps += await self._reflecting.derive([m for m in memories if m.id not in gone], now=now)
                 return [[step] for step in steps]
-
-    async def _rows(self, user_id: str) -> dict[str, Memory]:
-        """All rows of the user by id, newest first."""
-        rows, where = dict[str, Memory](), MemoryFilter(user_id, status=None)
-        async for memories in scanned(self._store, where):
-            rows |= {memory.id: memory for memory in memories}
-            if len(rows) >= ROWS_MAX:
-                break
-        return rows
 
     async def _with_uses_stored(self, user_id: str) -> dict[str, Memory]:
         """Store the pending usage counts in the rows; no other field changes, not even `updated_at`."""

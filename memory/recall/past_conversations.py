@@ -123,7 +123,6 @@ def _overlaps(summary: SessionSummary, span: Span) -> bool:
 
 
 def _likeness(question: PastTalkQuestion, stored: Sequence[StoredSummary]) -> list[float]:
-    """By embedding and words."""
     words = content_words(question.text)
     shared = [len(_begun(words, f"{one.summary.title} {one.summary.text}")) for one in stored]
     cosines = [_cosine(question.vector, one.vector) for one in stored]

@@ -17,7 +17,7 @@ from memory.errors import BadInput, MemproxyError, NotFound
 from memory.model import Evidence, Memory, Profile, ProfileLine, Scope
 from memory.ports import Clock, MemoryBank, MemoryFilter, Profiles, Revision, Tokens
 from memory.runtime.tracing import Telemetry
-from memory.service.memory_scan import scanned
+from memory.service.memory_scan import newest
 from memory.service.profile_layout import (
     LINE_TOKENS_MAX,
     PINNED_LINES_MAX,
@@ -78,11 +78,7 @@ class ProfileBuilder:
         records = await local.load_few(where, most=MEMORIES_MAX) if local is not None else None
         if records is not None:
             return [record.memory for record in records]
-        found = dict[str, Memory]()
-        async for memories in scanned(self._memories.store, where):
-            found |= {memory.id: memory for memory in memories}
-            if len(found) >= MEMORIES_MAX:
-                break
+        found = await newest(self._memories.store, where, most=MEMORIES_MAX)
         if len(found) >= MEMORIES_MAX:  # older memories stay in a profile that holds them
             shown = [one for one in await self._profiles.all(user_id) if not one.project_id]
             ids = [line.memory_id for one in shown for line in one.lines if line.memory_id not in found]

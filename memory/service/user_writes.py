@@ -21,10 +21,11 @@ ERASED = "the user was erased while this was being done: nothing more was stored
 class OptedOut(BadInput):
     """The user does not want memory used or extended."""
 
+    code = "opted_out"
+
     def __init__(self) -> None:
         super().__init__(
-            "this user has opted out: memory is neither searched nor extended until DELETE /v1/memory/opt-out",
-            code="opted_out",
+            "this user has opted out: memory is neither searched nor extended until DELETE /v1/memory/opt-out"
         )
 
 
