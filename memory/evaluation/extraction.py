@@ -120,7 +120,6 @@ def learning_figures(results: Sequence[Data], figures: Callable[[Sequence[Data]]
 
 
 def score_extraction(record: Data, learnt: Learnt) -> dict[str, Any]:
-    """The counts of one record, with the texts behind them."""
     texts = [memory.content for memory in learnt.active]
     expected = record["expect"]
     by_matcher = [[m for m in learnt.active if matches(matcher, m.content)] for matcher in expected]

@@ -61,7 +61,6 @@ async def run_worker(settings: Settings, until: asyncio.Event) -> None:
 
 
 async def _work(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
-    """Learn, and run upkeep."""
     async with open_upkeep(parts, reader=readers.ready) as upkeep, open_file_rewriter(parts) as rewriter:
         # An interrupted round of these leaves nothing half done, and is continued later.
         background = [
