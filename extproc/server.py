@@ -156,7 +156,8 @@ class Filter:
         for command in commands:
             match command:
                 case Proceed(wants_body):
-                    if wants_body and not self._has_room(injection):
+                    is_large = injection.body_bytes > HEAVY_BODY_BYTES
+                    if wants_body and is_large and not self._large.has_room(injection.exchange):
                         return await self._executed(injection, NOT_SENT, context)
                     await context.write(wire.proceed(command))
                     return wants_body
@@ -184,9 +185,6 @@ class Filter:
         opened = await opening if opening is not None else None
         return Recalled(found, opened)
 
-    def _has_room(self, injection: Injection) -> bool:
-        return injection.body_bytes <= HEAVY_BODY_BYTES or self._large.has_room(injection.exchange)
-
     def _count(self, command: CountPassed | CountRefused | CountRequest) -> None:
         match command:
             case CountPassed(reason):
@@ -205,7 +203,6 @@ class Filter:
     # The reply side
 
     async def _observe(self, requests: Requests) -> None:
-        """Observes only: nothing is sent back."""
         observation = Observation(self._trust, seed=self._seed(), is_recording=self._is_recording)
         observed = ObservedStream(self._recorder, observation)
         try:

@@ -16,22 +16,23 @@ class MemproxyError(Exception):
 class BadInput(MemproxyError):
     """Invalid input. The message is shown to the caller unchanged: no secrets, no content."""
 
-    def __init__(self, message: str, *, code: str = "bad_input") -> None:
+    code = "bad_input"
+
+    def __init__(self, message: str, *, code: str = "") -> None:
         super().__init__(message)
-        self.code = code
+        self.code = code or self.code
 
 
 class NotFound(BadInput):
     """Does not exist, or belongs to somebody else: the two must look the same."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, code="not_found")
+    code = "not_found"
 
 
 class MemoryRefused(BadInput):
     """A memory that a store cannot hold. Nothing was written with it."""
 
-    def __init__(self, message: str, *, memory_id: str, code: str = "bad_input") -> None:
+    def __init__(self, message: str, *, memory_id: str, code: str = "") -> None:
         super().__init__(message, code=code)
         self.memory_id = memory_id
 
@@ -39,19 +40,19 @@ class MemoryRefused(BadInput):
 class NotRecordable(BadInput):
     """A text that could not be searched for secrets and therefore must not be stored."""
 
+    code = "not_recordable"
+
     def __init__(self, reason: str) -> None:
         """`reason`: the kind of error, without any of the text."""
         super().__init__(
-            f"a text could not be looked through for secrets ({reason}): nothing was stored; leave it out, and tell us",
-            code="not_recordable",
+            f"a text could not be looked through for secrets ({reason}): nothing was stored; leave it out, and tell us"
         )
 
 
 class BadSetting(BadInput):
     """A setting that prevents the start. The message says what was expected, what came, and what to do."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, code="bad_setting")
+    code = "bad_setting"
 
 
 class Unavailable(MemproxyError):

@@ -112,7 +112,6 @@ def typed(tree: Tree) -> bytes:
 
 
 def _types(node: Tree) -> Iterator[str]:
-    """Every `@type` in the tree."""
     if isinstance(node, dict):
         if "@type" in node:
             yield node["@type"]

@@ -122,7 +122,6 @@ async def _call(target: str, method: str, request: bytes) -> bytes | grpc.Status
 
 
 async def answers_http(where: Where, path: str) -> bool:
-    """Whether GET there gives 200."""
     status, _ = await ask_http(where, path)
     return status == 200
 

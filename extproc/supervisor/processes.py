@@ -51,9 +51,11 @@ class ChildProcess:
         self, command: ProcessCommand, *, log: LogLines, logger: FilteringBoundLogger, on_death: OnDeath
     ) -> None:
         self.command = command
+        self.name = command.name
         self.deaths = 0
         self.exit_code: int | None = None
         self._lines = PartLines(command.name, log)
+        self.tail: Sequence[str] = self._lines.tail  # its last lines of output, across restarts
         self._logger = logger
         self._on_death = on_death
         self._process: asyncio.subprocess.Process | None = None
@@ -61,17 +63,8 @@ class ChildProcess:
         self._is_restarting = False
 
     @property
-    def name(self) -> str:
-        return self.command.name
-
-    @property
-    def tail(self) -> Sequence[str]:
-        """Its last lines of output, across restarts."""
-        return self._lines.tail
-
-    @property
     def last_words(self) -> str:
-        """Likewise, for a message."""
+        """Its `tail`, for a message."""
         return "Its last lines:\n" + ("\n".join(f"  {line}" for line in self.tail) or "  (it said nothing)")
 
     @property

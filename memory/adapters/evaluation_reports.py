@@ -53,7 +53,6 @@ class FolderOfReports:
         return self._folder / (name + SUFFIX)
 
     def _heads(self) -> dict[str, ReportHead]:
-        """By name."""
         found = (_read(path) for path in self._folder.glob(f"*{SUFFIX}") if _is_name(path.stem))
         return {one.head.name: one.head for one in found if one is not None}
 

@@ -24,8 +24,6 @@ _QUOTES, _BOUNDS_OF_TEXT = rb"\"'", rb"\"',\t\r\n"
 
 
 class WholeId:
-    """One id that is sought."""
-
     def __init__(self, wanted: str) -> None:
         plain = wanted.encode()
         coded = base64.b64encode(plain)

@@ -45,15 +45,13 @@ class Caller:
 class Unauthenticated(BadInput):
     """The caller is not identified, or not by somebody we trust."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, code="unauthenticated")
+    code = "unauthenticated"
 
 
 class Forbidden(BadInput):
     """The caller names another user."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, code="forbidden")
+    code = "forbidden"
 
 
 def refuse_unredacted(caller: Caller, *, redact: bool) -> None:

@@ -116,19 +116,16 @@ def operation(
             options["operation_class"] = WithOptionalBody
         if allowed is OPERATES:
             options["security"] = BY_TOKEN
+        refusals = {one: ResponseSpec(ErrorBody, False, ERRORS[one]) for one in (*OF_EVERY_CALL, *errors)}
         handler: HTTPRouteHandler = verb(
             path,
             # paths outside `/v1/memory`, which the API port alone serves, are second names of the same calls
             operation_id=lambda _, __, parts: name if parts[:2] == ["v1", "memory"] else f"{name}OnApiPort",
             summary=(inspect.getdoc(endpoint) or name).partition(". ")[0].rstrip("."),
             opt={"allowed": allowed, "parameters": parameters},
-            responses=_refusals(*OF_EVERY_CALL, *errors) | dict(also),
+            responses=refusals | dict(also),
             **{"status_code": 200, **options},
         )(endpoint)
         return handler
 
     return declared
-
-
-def _refusals(*statuses: int) -> dict[int, ResponseSpec]:
-    return {one: ResponseSpec(ErrorBody, False, ERRORS[one]) for one in statuses}

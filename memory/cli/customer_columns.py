@@ -14,8 +14,6 @@ from memory.errors import BadInput
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnOptions:
-    """Which columns make a memory."""
-
     content_template: Annotated[
         str, Option(help='What to remember, with columns in braces: "{name} works at {company}".')
     ]

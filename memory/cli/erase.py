@@ -30,8 +30,6 @@ FOUND_CODE = 1  # of `--verify` that found the id, or files that are not rewritt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EraseOptions:
-    """Whom to erase, or what to look for."""
-
     user: Annotated[str | None, Option(help="Erase everything of this user.")] = None
     project: Annotated[
         str | None, Option(help="With --user: erase only what is in this project, with what they shared in it.")

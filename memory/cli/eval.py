@@ -74,8 +74,6 @@ RecordsFile: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationOptions:
-    """The options of every evaluation."""
-
     json_path: Annotated[
         Path | None, _output("--json", "Write every figure to this file; - prints them instead of the tables.")
     ] = None
@@ -90,8 +88,6 @@ class EvaluationOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningOptions:
-    """The further options of evaluations of learning."""
-
     picture_path: Annotated[Path | None, _output("--picture", "Draw the figures to this SVG file.")] = None
     llm: Annotated[
         str | None, Option(callback=_asked_server, metavar="URL", help="OpenAI-compatible server to ask.")

@@ -149,8 +149,6 @@ def _show_metrics(host: str, port: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions:
-    """What to search for."""
-
     project: Annotated[str, Option(help="Within this project; memories without one count too.")] = ""
     session: Annotated[str, Option(help="The session that asks; it only ranks.")] = ""
     types: Annotated[list[MemoryTypeName] | None, Option("--type", help="Only these types; repeatable.")] = None
@@ -160,8 +158,6 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOptions:
-    """Which memories to list."""
-
     project: Annotated[str, Option(help="Within this project; memories without one count too.")] = ""
     memory_type: Annotated[MemoryTypeName | None, Option("--type", help="Only this type.")] = None
     status: Annotated[StatusName, Option(help="Only with this status.")] = "active"
@@ -279,8 +275,6 @@ commands.add_typer(dlq, name="dlq", rich_help_panel=OPERATION)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterOptions:
-    """Which dead letters."""
-
     window_ids: Annotated[list[str] | None, Argument(help="Their ids, as `list` shows them.")] = None
     is_all: Annotated[bool, Option("--all", help="All dead letters.")] = False
     config: ConfigOption = None

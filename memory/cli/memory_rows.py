@@ -40,8 +40,6 @@ class MemoryRow:
 
 @dataclass(slots=True)
 class RowProblems:
-    """What is wrong with the rows, and where."""
-
     found: list[str] = field(default_factory=list)
     incomplete: int = 0  # rows left out because a value is missing, where that is allowed
 

@@ -21,8 +21,6 @@ TOKEN_BYTES = 32
 
 
 class TokenScopeName(StrEnum):
-    """What a service token may do."""
-
     READ = "read"
     WRITE = "write"
     OPERATE = "operate"

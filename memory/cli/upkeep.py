@@ -35,8 +35,6 @@ upkeep = group(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepOptions:
-    """The options of every kind of upkeep."""
-
     user: Annotated[str | None, Option(help="Only this user. [default: all users]")] = None
     is_dry: Annotated[bool, Option("--dry-run", help="Print exactly what would change, and change nothing.")] = False
     milvus_uri: Annotated[

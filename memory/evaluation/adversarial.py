@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any, Literal, NotRequired
 
 from memory.evaluation.extraction import LearningRecord, MatcherRecord, found, matches, read_learning
@@ -26,9 +26,7 @@ class _AdversarialRecord(LearningRecord):
     expect: NotRequired[list[MatcherRecord] | None]
 
 
-def read_adversarial(path: Path) -> list[Data]:
-    """Raises `BadInput` naming the first invalid line."""
-    return read_learning(path, _AdversarialRecord, kind="adversarial")
+read_adversarial = partial(read_learning, shape=_AdversarialRecord, kind="adversarial")
 
 
 async def evaluate_adversarial(

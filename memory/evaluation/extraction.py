@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, TypeVar
@@ -57,14 +58,12 @@ class _ExtractionRecord(LearningRecord):
 _Record = TypeVar("_Record", bound=LearningRecord)
 
 
-def read_extraction(path: Path) -> list[Data]:
-    """Raises `BadInput` naming the first invalid line."""
-    return read_learning(path, _ExtractionRecord, kind="extraction")
-
-
 def read_learning(path: Path, shape: type[_Record], *, kind: str) -> list[Data]:
-    """Records with valid times and patterns. Raises `BadInput`."""
+    """Records with valid times and patterns. Raises `BadInput` naming the first invalid line."""
     return read_records(path, shape, _usable, kind=kind)
+
+
+read_extraction = partial(read_learning, shape=_ExtractionRecord, kind="extraction")
 
 
 def _usable(record: LearningRecord) -> Data:
@@ -121,7 +120,6 @@ def learning_figures(results: Sequence[Data], figures: Callable[[Sequence[Data]]
 
 
 def score_extraction(record: Data, learnt: Learnt) -> dict[str, Any]:
-    """The counts of one record, with the texts behind them."""
     texts = [memory.content for memory in learnt.active]
     expected = record["expect"]
     by_matcher = [[m for m in learnt.active if matches(matcher, m.content)] for matcher in expected]

@@ -139,7 +139,10 @@ def _history(record: _QuestionRecord) -> History:
         raise ValueError(f"expected sessions and a date for each, got {len(contents)} and {len(dates)} dates")
     moments = (_moment(date, f"haystack_dates[{place}]") for place, date in enumerate(dates))
     dated = sorted(zip(moments, contents, strict=True), key=lambda session: session[0])
-    sessions = tuple(_session(at, turns) for at, turns in dated)
+    sessions = tuple(
+        {"at": at.isoformat(), "messages": [{"role": turn["role"], "content": turn["content"]} for turn in turns]}
+        for at, turns in dated
+    )
     evidence = (_evidence(number, sessions[number], turns) for number, (_, turns) in enumerate(dated))
     asked_at = _moment(record["question_date"], "question_date").timestamp()
     return History(
@@ -154,16 +157,11 @@ def _history(record: _QuestionRecord) -> History:
 
 
 def _moment(date: str, field: str) -> datetime:
-    """Unix seconds of a date in LongMemEval's format, taken as UTC. Raises ValueError."""
+    """A date in LongMemEval's format, taken as UTC. Raises ValueError."""
     try:
         return datetime.strptime(f"{_WEEKDAY.sub('', date)} +0000", "%Y/%m/%d %H:%M %z")
     except ValueError:
         raise ValueError(f"expected a date like 2023/05/20 (Sat) 02:21, got {date!r:.40} - at `$.{field}`") from None
-
-
-def _session(at: datetime, turns: Sequence[_TurnRecord]) -> Data:
-    messages = [{"role": turn["role"], "content": turn["content"]} for turn in turns]
-    return {"at": at.isoformat(), "messages": messages}
 
 
 def _evidence(number: int, session: Data, turns: Sequence[_TurnRecord]) -> Iterator[EvidenceTurn]:

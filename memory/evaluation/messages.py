@@ -92,7 +92,6 @@ def _each_once() -> Callable[[_Record], _Record]:
 
 
 def words_of(text: str) -> frozenset[str]:
-    """The distinct words for coverage."""
     return frozenset(_WORD.findall(text.lower()))
 
 

@@ -28,6 +28,7 @@ from memory.evaluation.score import (
 )
 from memory.model import Candidate, Conversation, Memory, Message, Query, Question, Record, Role, Scope, Vector
 from memory.ports import Embedder
+from memory.ports.paging import batched
 from memory.recall.query import build_query
 from memory.recall.ranking.corpus import Corpus
 from memory.recall.ranking.features import add_vector_features, text_features
@@ -174,7 +175,6 @@ def _corpus(memories: Sequence[Memory], vectors: Mapping[str, Vector], dimension
 async def _embedded(texts: Sequence[str], embedder: Embedder, *, as_query: bool = False) -> dict[str, Vector]:
     different = list(dict.fromkeys(texts))
     found: dict[str, Vector] = {}
-    for start in range(0, len(different), EMBED_TEXTS):
-        batch = different[start : start + EMBED_TEXTS]
+    for batch in batched(different, EMBED_TEXTS):
         found |= dict(zip(batch, await embedder.embed(batch, is_urgent=False, as_query=as_query), strict=True))
     return found

@@ -17,7 +17,6 @@ _TALK_TABLES = (("method", "methods"), ("talk", "by_talk"), ("category", "by_cat
 
 
 def markdown(result: Mapping[str, Any]) -> str:
-    """The tables of a result of any evaluation."""
     return "\n\n".join(_markdown_table(head, rows) for head, rows in tables(result)) + "\n"
 
 

@@ -26,8 +26,6 @@ MISS_WEIGHT = 2.0
 
 @dataclass(frozen=True, slots=True)
 class SignalCase:
-    """One request, and whether it needs memory."""
-
     id: str
     language: str
     label: str

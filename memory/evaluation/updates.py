@@ -7,7 +7,7 @@ Records: `{"id", "lang", "sessions", "current": [matcher], "stale": [regex], "ke
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any, TypeAlias, TypedDict
 
 from memory.evaluation.extraction import LearningRecord, MatcherRecord, found, learning_figures, matches, read_learning
@@ -36,9 +36,7 @@ class _UpdateRecord(LearningRecord):
     probe: _Probe
 
 
-def read_updates(path: Path) -> list[Data]:
-    """Raises `BadInput` naming the first invalid line."""
-    return read_learning(path, _UpdateRecord, kind="updates")
+read_updates = partial(read_learning, shape=_UpdateRecord, kind="updates")
 
 
 async def evaluate_updates(

@@ -151,7 +151,7 @@ def spellings(phrase: str) -> set[tuple[str, ...]]:
         return {tokens} if tokens else set()
     bare = tuple(unaccented(token) for token in tokens)
     found = {tokens, tuple(token.translate(_UMLAUTS) for token in tokens)}
-    return found if len(bare) == 1 and bare[0] in _grammar() else found | {bare}
+    return found if len(bare) == 1 and bare[0] in _every("function_words") else found | {bare}
 
 
 def _characters(phrase: str) -> set[tuple[str, ...]]:
@@ -168,7 +168,7 @@ def _parts(token: str) -> list[str]:
         if lower.endswith(ending) and len(token) > len(ending):
             return [token[: -len(ending)], token[-len(ending) :]]
     first = lower.partition("'")[0]
-    is_elided = first in _elided() and not is_clitic(lower)
+    is_elided = first in _every("elided") and not is_clitic(lower)
     return [token[: len(first)], *_parts(token[len(first) + 1 :])] if is_elided else [token]
 
 
@@ -177,18 +177,13 @@ def unaccented(token: str) -> str:
 
 
 @cache
-def _elided() -> frozenset[str]:
-    return frozenset(word for language in LANGUAGES for word in words(language).elided)
+def _every(field: str) -> frozenset[str]:
+    return frozenset(word for language in LANGUAGES for word in getattr(words(language), field))
 
 
 @cache
 def _variants() -> dict[str, str]:
     return {written: read_as for language in LANGUAGES for written, read_as in words(language).variants.items()}
-
-
-@cache
-def _grammar() -> frozenset[str]:
-    return frozenset(word for language in LANGUAGES for word in words(language).function_words)
 
 
 @cached_by_text

@@ -137,7 +137,6 @@ def new_words(text: str, sources: Iterable[str]) -> set[str]:
 
 
 def _has_form(word: str, known: Iterable[str]) -> bool:
-    """Whether one of these is, or may be, a form of the word."""
     return any(_are_forms(unaccented(word), unaccented(other)) for other in known)
 
 

@@ -346,7 +346,6 @@ def _is_explicit(known: Known) -> bool:
 
 
 def _rests_on(known: Known, turn_id: str) -> bool:
-    """Whether it falls with that turn."""
     if isinstance(known, Claim):
         return any(quoted.turn_id == turn_id for quoted in known.sources)
     is_on_it = any(quoted.turn_id == turn_id for quoted in known.evidence)

@@ -34,6 +34,7 @@ class PlanWriter:
         self._store = memories.store
         self._embedded = embedded_by(memories.embedder)
         self._erasure = Erasure(memories=memories, turn_log=turn_log, stores=stores, clock=telemetry.clock)
+        self.erase = self._erasure.erase_rows  # of rows that were written twice: what they say is not forgotten
         self._receipts = stores.receipts
         self._clock = telemetry.clock
         self._metrics = telemetry.metrics
@@ -49,10 +50,6 @@ class PlanWriter:
         if gone:
             self._metrics.facts.labels("forgotten").inc(len(gone))
         return gone
-
-    async def erase(self, user_id: str, held: LedgerWrite, memory_ids: Sequence[str]) -> None:
-        """Of rows that were written twice. What they say is not forgotten."""
-        await self._erasure.erase_rows(user_id, held, memory_ids)
 
     async def forget_conversation(self, user_id: str, session_id: str) -> Sequence[str]:
         """What was learnt of its turns goes, but for what other conversations say too. Returns the ids of what went; to

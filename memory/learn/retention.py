@@ -175,7 +175,6 @@ def put_away(memory: Memory, why: RetentionReason, *, now: float, **details: str
 
 
 def totals(steps: Sequence[RetentionStep]) -> dict[str, int]:
-    """The number of steps of each kind, for a report."""
     return Counter(step.why.value for step in steps)
 
 

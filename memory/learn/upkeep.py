@@ -12,7 +12,7 @@ must never disturb learning: an error with one user is counted, and that user wa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import TypeAlias
@@ -36,12 +36,13 @@ from memory.ports import (
     UpkeepSchedule,
     UsageCount,
 )
+from memory.ports.paging import batched, sized_batches
 from memory.runtime.metrics import Metrics
 from memory.runtime.task_groups import pause_before
 from memory.runtime.tracing import Telemetry
 from memory.service import old_rows
 from memory.service.locked_writes import write_rows
-from memory.service.memory_scan import scanned
+from memory.service.memory_scan import newest
 
 ROWS_MAX = 200_000  # of one user per round: the newest
 ROWS_PER_WRITE = 200  # under one hold of the lock: well within its expiry, since a chat's refresh waits for it
@@ -99,14 +100,15 @@ class Upkeep:
         """The steps that were applied, or, in a dry run, would be. Raises `Unavailable`, `Conflict`."""
         done: list[RetentionStep] = []
         with self._metrics.upkeep_seconds.time():
-            rows = await self._rows(user_id)
+            rows = await newest(self._store, MemoryFilter(user_id, status=None), most=ROWS_MAX)
             if is_dry:
                 waiting = await self._usage_counts.unstored(user_id, limit=USES_MAX)
                 rows |= {i: _used(rows[i], use) for i, use in waiting.items() if i in rows}
             else:
                 rows |= await self._with_uses_stored(user_id)
             for task in tasks:
-                for units in _batches(await self._planned(user_id, task, rows)):
+                planned = await self._planned(user_id, task, rows)
+                for units in sized_batches(planned, len, items_max=ROWS_PER_WRITE, size_max=ROWS_PER_WRITE):
                     steps = [step for unit in units for step in unit] if is_dry else await self._write(user_id, units)
                     done += [step for step in steps if not old_rows.is_mark(step.before, step.after)]
                     for step in steps:
@@ -139,21 +141,11 @@ class Upkeep:
                     steps += await self._reflecting.derive([m for m in memories if m.id not in gone], now=now)
                 return [[step] for step in steps]
 
-    async def _rows(self, user_id: str) -> dict[str, Memory]:
-        """All rows of the user by id, newest first."""
-        rows, where = dict[str, Memory](), MemoryFilter(user_id, status=None)
-        async for memories in scanned(self._store, where):
-            rows |= {memory.id: memory for memory in memories}
-            if len(rows) >= ROWS_MAX:
-                break
-        return rows
-
     async def _with_uses_stored(self, user_id: str) -> dict[str, Memory]:
         """Store the pending usage counts in the rows; no other field changes, not even `updated_at`."""
         ids = list(await self._usage_counts.unstored(user_id, limit=USES_MAX))
         written: dict[str, Memory] = {}
-        for start in range(0, len(ids), ROWS_PER_WRITE):
-            batch = ids[start : start + ROWS_PER_WRITE]
+        for batch in batched(ids, ROWS_PER_WRITE):
             async with self._ledger.write(user_id) as held:
                 records = await self._store.get(user_id, batch)
                 uses = await self._usage_counts.take(user_id, batch)
@@ -228,18 +220,6 @@ def _take(rows: dict[str, Memory], step: RetentionStep) -> None:
         del rows[step.memory.id]
     else:
         rows[step.after.id] = step.after
-
-
-def _batches(units: Sequence[Unit]) -> Iterator[list[Unit]]:
-    """As many whole units as fit into one write."""
-    batch: list[Unit] = []
-    for unit in units:
-        if batch and sum(map(len, batch)) + len(unit) > ROWS_PER_WRITE:
-            yield batch
-            batch = []
-        batch.append(unit)
-    if batch:
-        yield batch
 
 
 class UpkeepLoop:

@@ -238,10 +238,11 @@ def _place_in_sentence(memory: Memory) -> int:
 class VersionChanged(BadInput):
     """The memory is no longer as the caller has read it."""
 
+    code = "precondition_failed"
+
     def __init__(self) -> None:
         super().__init__(
-            "this memory has changed since you read it, or the version is not of this memory: read it again",
-            code="precondition_failed",
+            "this memory has changed since you read it, or the version is not of this memory: read it again"
         )
 
 

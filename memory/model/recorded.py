@@ -155,7 +155,6 @@ def _part(turn: Turn, seq: int, ordinal: int, *, content: str, is_output: bool) 
 
 
 def part_id(turn_id: str, ordinal: int) -> str:
-    """The id of a message that is part of a turn."""
     return f"{ID_OF_TURN}{turn_id}:{'answer' if ordinal == ANSWER_ORDINAL else ordinal}"
 
 

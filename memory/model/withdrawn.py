@@ -76,7 +76,6 @@ def with_withdrawn(memory: Memory, withdrawn: Withdrawn) -> Memory:
 
 
 def without_withdrawn(memory: Memory, turn_ids: Collection[str]) -> Memory:
-    """The memory without the withdrawn evidence of these turns."""
     withdrawn = withdrawn_of(memory)
     left = tuple(quoted for quoted in withdrawn.evidence if quoted.turn_id not in turn_ids)
     if len(left) == len(withdrawn.evidence):

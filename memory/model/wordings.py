@@ -22,8 +22,6 @@ LONG_CHARACTERS_MAX = 2_500  # to which a wording is shortened that alone would 
 
 
 class Corrector(StrEnum):
-    """Who replaced a wording."""
-
     USER = "user"
     MEMBER = "member"  # somebody else, in a shared project
     LEARNING = "learning"  # something said later, which superseded it
@@ -99,7 +97,6 @@ def as_worded(memory: Memory) -> list[Memory]:
 
 
 def plain_metadata_of(memory: Memory) -> Mapping[str, Any]:
-    """Its metadata without its earlier wordings."""
     return {key: value for key, value in memory.metadata.items() if key != WORDINGS}
 
 

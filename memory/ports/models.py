@@ -62,7 +62,5 @@ class WindowSource(Protocol):
 
 
 class ModelWindows(Protocol):
-    """What is known about windows now."""
-
     def glance(self, model: str) -> ModelWindow | None:
         """The window if it is known; otherwise None, and it is found out in the background. Never waits."""

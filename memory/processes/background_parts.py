@@ -17,6 +17,7 @@ from memory.learn.reflection import Reflector
 from memory.learn.upkeep import Upkeep
 from memory.model import statement_key
 from memory.ports import Embedder, MemoryFilter, MemoryStore, StatementReader
+from memory.ports.paging import batched
 from memory.processes.composition import Parts
 from memory.processes.from_settings import chat_server, recording, retention_rules
 from memory.processes.reader_parts import FirstNeeded, answer_limits, ready_reader
@@ -37,8 +38,7 @@ def own_sentences(message: str) -> Sequence[str]:
 def kinds_by(embedder: Embedder) -> Kinds:
     async def kinds(sentences: Sequence[str]) -> Mapping[str, SentenceKind]:
         known: dict[str, SentenceKind] = {}
-        for start in range(0, len(sentences), EMBEDDED_AT_ONCE):
-            some = sentences[start : start + EMBEDDED_AT_ONCE]
+        for some in batched(sentences, EMBEDDED_AT_ONCE):
             found = sentence_kinds().of(await embedder.embed(some, is_urgent=False))
             known |= {text: kind for text, kind in zip(some, found, strict=True) if kind is not None}
         return known

@@ -94,7 +94,6 @@ log = structlog.get_logger(__name__)
 
 
 def new_id() -> str:
-    """A unique id."""
     return str(uuid.uuid4())
 
 
@@ -341,12 +340,10 @@ async def open_embedder(
 
 
 def question_training(settings: Settings, embedder: Embedder) -> ClassifierTraining[QuestionClassifier]:
-    """The training of the classifier of questions that no single memory answers."""
     shipped = partial(classifier_file.shipped_questions, settings.memory.embedding.model)
     return ClassifierTraining(embedder, QuestionClassifier, shipped=shipped, phrases=question_phrases)
 
 
 def signal_training(settings: Settings, embedder: Embedder) -> ClassifierTraining[SignalClassifier]:
-    """The signal classifier's training, for the filter and for evaluations."""
     shipped = partial(classifier_file.shipped, settings.memory.embedding.model)
     return ClassifierTraining(embedder, SignalClassifier, shipped=shipped, phrases=training_phrases)

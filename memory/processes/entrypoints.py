@@ -56,13 +56,11 @@ SUMMARIES_SECONDS, PROFILES_SECONDS, EXPIRY_SECONDS = 1.0, 0.25, 600.0  # betwee
 
 
 async def run_worker(settings: Settings, until: asyncio.Event) -> None:
-    """Learn until told to stop."""
     async with open_parts(settings, traced_as="worker") as parts, open_readers(settings, parts.metrics) as readers:
         await warming_up(parts, _work(parts, readers, until))
 
 
 async def _work(parts: Parts, readers: Readers, until: asyncio.Event) -> None:
-    """Learn, and run upkeep."""
     async with open_upkeep(parts, reader=readers.ready) as upkeep, open_file_rewriter(parts) as rewriter:
         # An interrupted round of these leaves nothing half done, and is continued later.
         background = [

@@ -67,5 +67,4 @@ def not_in_state(found: Sequence[Candidate], state: CompactedState | None) -> Se
 
 
 def in_receipt(state: CompactedState | None) -> dict[str, int]:
-    """What a receipt says of it."""
     return {} if state is None else {"compacted_messages": state.cut, "tokens_saved": state.saved_tokens}

@@ -36,8 +36,6 @@ ELSEWHEN_MIN = 0.5  # for an answer of another time than the question names: a y
 
 @dataclass(frozen=True, slots=True)
 class PastTalkQuestion:
-    """A question about past conversations."""
-
     text: str
     vector: Vector
     scope: Scope
@@ -125,7 +123,6 @@ def _overlaps(summary: SessionSummary, span: Span) -> bool:
 
 
 def _likeness(question: PastTalkQuestion, stored: Sequence[StoredSummary]) -> list[float]:
-    """By embedding and words."""
     words = content_words(question.text)
     shared = [len(_begun(words, f"{one.summary.title} {one.summary.text}")) for one in stored]
     cosines = [_cosine(question.vector, one.vector) for one in stored]

@@ -66,8 +66,6 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RecallParts:
-    """What recall works with."""
-
     search: SearchParts
     stores: RequestStores
     projects: ReadableProjects  # that `search` reads too

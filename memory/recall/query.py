@@ -121,8 +121,6 @@ def _shortened(text: str, characters_max: int) -> str:
 
 
 class RewriteMode(StrEnum):
-    """Which questions a model is asked to rewrite."""
-
     OFF = "off"
     VAGUE = "vague"  # those that lean on what was said before
     ALWAYS = "always"

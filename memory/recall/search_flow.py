@@ -71,8 +71,6 @@ class SearchParts:
 
 @dataclass(frozen=True, slots=True)
 class ChatQuestion:
-    """The question of a chat that is to be searched for."""
-
     asked: AskedChat
     conversation: Conversation  # with what the server stores of it
     decision: Decision | None  # None: whether to search is decided by the embedding

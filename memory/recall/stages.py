@@ -53,8 +53,6 @@ class RecallSettings:
 
 @dataclass(frozen=True, slots=True)
 class RecallOutcome:
-    """What to do with the request."""
-
     status: RecallStatus
     reason: str  # a short label for metrics
     count: int = 0

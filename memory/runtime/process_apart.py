@@ -59,7 +59,6 @@ class ProcessApart:
         return result
 
     def close(self) -> None:
-        """Ends the process."""
         if self._started is not None:
             (process, pipe), self._started = self._started, None
             pipe.close()

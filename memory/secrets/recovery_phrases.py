@@ -65,7 +65,6 @@ class _Word:
 
 @cache
 def word_lists() -> tuple[WordList, ...]:
-    """Of all languages."""
     every = [Mnemonic(language) for language in sorted(Mnemonic.list_languages())]
     return tuple(WordList(frozenset(_both_forms(one.wordlist)), one) for one in every)
 

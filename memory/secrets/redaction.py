@@ -105,7 +105,6 @@ def _placeholder(how: str, kind: SecretClass) -> str:
 
 
 def _merged(spans: list[Span]) -> list[Span]:
-    """In order, overlapping spans merged."""
     merged: list[Span] = []
     for start, end, kind in sorted(spans, key=lambda span: (span[0], -span[1])):
         if merged and start < merged[-1][1]:

@@ -83,8 +83,6 @@ class Language(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class LabelMatch(NamedTuple):
-    """A label in a text, from `start` to `end`."""
-
     start: int
     end: int
     words: LabelSet

@@ -18,7 +18,6 @@ from memory.model import (
     RecordedMessage,
     Scope,
     Session,
-    SessionSummary,
     Visibility,
     is_valid_id,
 )
@@ -86,6 +85,7 @@ class Conversations(Service):
         self._record = parts.turn_log.messages
         self._receipts = parts.stores.receipts
         self._summaries = parts.stores.summaries
+        self.sessions, self.summary = self._record.sessions, self._summaries.of_session
 
     async def add(self, scope: Scope, messages: Sequence[NewMessage]) -> list[str]:
         """Record messages of the conversation `scope.session_id`, which are not learnt from; their ids, in order. Known
@@ -152,9 +152,6 @@ class Conversations(Service):
             for message in page.items:
                 yield message
 
-    async def sessions(self, user_id: str, *, limit: int, cursor: str = "") -> Page[Session]:
-        return await self._record.sessions(user_id, limit=limit, cursor=cursor)
-
     async def session(self, user_id: str, conversation_id: str) -> Session:
         found = await self._record.session(user_id, conversation_id) if is_valid_id(conversation_id) else None
         if found is None:
@@ -172,10 +169,6 @@ class Conversations(Service):
         if self._intake.clock() - session.last_at >= self._intake.session_end_seconds:
             return False
         return not (session.turns and await self._summaries.is_ended(user_id, session.id))
-
-    async def summary(self, user_id: str, conversation_id: str) -> SessionSummary | None:
-        """The summary of a session that was over; None without one."""
-        return await self._summaries.of_session(user_id, conversation_id)
 
     async def end(self, user_id: str, conversation_id: str) -> None:
         """The session is over: its summary is due. The next turn opens it again."""

@@ -276,7 +276,6 @@ def shared_evidence(memories: Iterable[Memory]) -> frozenset[tuple[str, str]]:
 
 
 def by_turn(memories: Iterable[Memory]) -> dict[str, list[Memory]]:
-    """These memories by the turns that they quote."""
     found: dict[str, list[Memory]] = {}
     for memory in memories:
         for turn_id in {one.turn_id for one in all_evidence(memory)}:

@@ -38,7 +38,6 @@ def signs_of(claims: Sequence[Claim], changes: Sequence[Change], turn: Turn) -> 
 
 
 def arm_in(receipt: Receipt | None) -> Arm | None:
-    """The arm of the request with this receipt; None if it has none."""
     said = None if receipt is None else receipt.signals.get(ARM)
     return Arm(said) if said in tuple(Arm) else None
 

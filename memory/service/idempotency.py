@@ -25,10 +25,10 @@ _IDS = uuid.UUID("0f0b9c52-6a3e-4d0a-9a51-5d1f6d1d7c27")
 class KeyReused(BadInput):
     """The key belongs to another request of this user."""
 
+    code = "idempotency_key_reused"
+
     def __init__(self) -> None:
-        super().__init__(
-            "this Idempotency-Key was used for another request: send a new key", code="idempotency_key_reused"
-        )
+        super().__init__("this Idempotency-Key was used for another request: send a new key")
 
 
 class RepeatableCalls:

@@ -46,7 +46,6 @@ def renamed(user_id: str, memory: Memory, *, own: Collection[str]) -> Memory:
 
 
 def turn_ids(memory: Memory) -> set[str]:
-    """The turns that it rests on."""
     kept = withdrawn_of(memory)
     return {*(quoted.turn_id for quoted in (*memory.evidence, *kept.evidence)), *kept.turns} - {""}
 

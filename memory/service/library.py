@@ -21,7 +21,6 @@ from memory.model import (
     Memory,
     MemoryStatus,
     Message,
-    Receipt,
     RequestOptions,
     Scope,
     Turn,
@@ -33,7 +32,6 @@ from memory.model.memories import MemoryVisibility
 from memory.ports import Backlog, MemoryBank, MemoryFilter, Page, RequestStores, TurnLog
 from memory.runtime.tracing import SpanName
 from memory.service.conversations import Conversations, noted_contents
-from memory.service.erasure import SourceForgotten
 from memory.service.idempotency import NewId, RepeatableCalls
 from memory.service.locked_writes import same_or_new, write_rows
 from memory.service.memory_edits import MemoryEdits
@@ -97,6 +95,7 @@ class Library(Service):
         super().__init__(parts)
         self._turn_log = turn_log
         self._receipts = stores.receipts
+        self.receipts, self.forget_source = stores.receipts.page, parts.erasure.source
         self._summaries = stores.summaries
         self._edits = MemoryEdits(parts)
         self.envelopes, self.opt_outs = intake.envelopes, parts.opt_outs
@@ -218,10 +217,6 @@ class Library(Service):
         """
         return await (self.erasures.project(user_id, project_id) if project_id else self.erasures.everything(user_id))
 
-    async def forget_source(self, user_id: str, turn_id: str) -> SourceForgotten:
-        """Forget what is based on that turn alone, and delete its text from the record and from all other evidence."""
-        return await self._erasure.source(user_id, turn_id)
-
     async def receipt(self, user_id: str, receipt_id: str) -> ExplainedReceipt:
         """Why a request got its memories, with the current contents of those memories."""
         found = await self._receipts.get(user_id, receipt_id) if is_valid_id(receipt_id) else None
@@ -229,12 +224,6 @@ class Library(Service):
             raise NotFound("there is no such receipt")
         contents = await noted_contents(self._store, self._summaries, user_id, found.memory_ids())
         return ExplainedReceipt(found, contents)
-
-    async def receipts(
-        self, user_id: str, *, memory_id: str = "", is_asked: bool = False, limit: int, cursor: str = ""
-    ) -> Page[Receipt]:
-        """The user's receipts, as `Receipts.page` gives them."""
-        return await self._receipts.page(user_id, memory_id=memory_id, is_asked=is_asked, limit=limit, cursor=cursor)
 
     async def append_turn(
         self,

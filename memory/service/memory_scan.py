@@ -30,6 +30,16 @@ async def scanned(
         yield batch
 
 
+async def newest(store: MemoryStore, where: MemoryFilter, *, most: int) -> dict[str, Memory]:
+    """By id, newest first; up to the batch that reaches `most`."""
+    found = dict[str, Memory]()
+    async for memories in scanned(store, where):
+        found |= {memory.id: memory for memory in memories}
+        if len(found) >= most:
+            break
+    return found
+
+
 async def own_record(
     store: MemoryStore, user_id: str, memory_id: str, *, expected: Collection[str] | None = None
 ) -> Record:

@@ -6,12 +6,11 @@ Of requests the API shows ids, statuses, reasons, counts and times alone (`memor
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass
 
 from memory.errors import Unavailable
-from memory.model import Receipt
-from memory.ports import DeadLetter, Page, QueueDepth
+from memory.ports import QueueDepth
 from memory.ports.operators import NO_PARTS, DeploymentParts, EvaluationReports, PartHealth
 from memory.service.service_parts import Service, ServiceParts
 
@@ -33,28 +32,14 @@ class OperatorService(Service):
 
     def __init__(self, parts: ServiceParts, sources: OperatorSources) -> None:
         super().__init__(parts)
-        self._turn_log = parts.turn_log
-        self._receipts = parts.stores.receipts
+        self._turn_log = log = parts.turn_log
+        self.dead_letters, self.replay, self.drop = log.dead_letters, log.replay, log.drop
+        self.requests = parts.stores.receipts.page_of_all  # their texts are not for operators
         self.reports = sources.reports
         self._parts = sources.parts
 
-    async def requests(self, *, limit: int, cursor: str = "") -> Page[Receipt]:
-        """The requests of all users that have a receipt, latest first. Their texts are not for operators."""
-        return await self._receipts.page_of_all(limit=limit, cursor=cursor)
-
     async def queue(self) -> QueueDepth:
         return await self._turn_log.depth(now=self._clock())
-
-    async def dead_letters(self, *, limit: int) -> list[DeadLetter]:
-        return await self._turn_log.dead_letters(limit=limit)
-
-    async def replay(self, window_ids: Collection[str]) -> int:
-        """Learn these dead letters again; returns how many. Empty means all."""
-        return await self._turn_log.replay(window_ids)
-
-    async def drop(self, window_ids: Collection[str]) -> int:
-        """Delete these dead letters without learning their turns, which stay; returns how many. Empty means none."""
-        return await self._turn_log.drop(window_ids)
 
     async def health(self) -> list[PartHealth]:
         """Each part that memory needs, tried now, all at once, and the other parts of the deployment."""

@@ -120,7 +120,6 @@ def pinned_line(text: str, *, tokens: Tokens) -> ProfileLine:
 
 
 def pinned_text(line: ProfileLine) -> str:
-    """The text that became the line."""
     return line.text.removeprefix("- ")
 
 

@@ -17,7 +17,7 @@ from memory.errors import BadInput, MemproxyError, NotFound
 from memory.model import Evidence, Memory, Profile, ProfileLine, Scope
 from memory.ports import Clock, MemoryBank, MemoryFilter, Profiles, Revision, Tokens
 from memory.runtime.tracing import Telemetry
-from memory.service.memory_scan import scanned
+from memory.service.memory_scan import newest
 from memory.service.profile_layout import (
     LINE_TOKENS_MAX,
     PINNED_LINES_MAX,
@@ -78,11 +78,7 @@ class ProfileBuilder:
         records = await local.load_few(where, most=MEMORIES_MAX) if local is not None else None
         if records is not None:
             return [record.memory for record in records]
-        found = dict[str, Memory]()
-        async for memories in scanned(self._memories.store, where):
-            found |= {memory.id: memory for memory in memories}
-            if len(found) >= MEMORIES_MAX:
-                break
+        found = await newest(self._memories.store, where, most=MEMORIES_MAX)
         if len(found) >= MEMORIES_MAX:  # older memories stay in a profile that holds them
             shown = [one for one in await self._profiles.all(user_id) if not one.project_id]
             ids = [line.memory_id for one in shown for line in one.lines if line.memory_id not in found]
@@ -125,6 +121,7 @@ class ProfileService(Service):
         self._builder = ProfileBuilder(
             memories=parts.memories, profiles=self._profiles, clock=self._clock, tokens=self._tokens
         )
+        self.refresh = self._builder.build_if_stale
 
     async def show(self, user_id: str, project_id: str = "") -> ShownProfile:
         """The current profile, built again first if memories have changed. Raises `NotFound` if it says nothing."""
@@ -195,9 +192,6 @@ class ProfileService(Service):
         Scope(user_id, project_id)
         await self._profiles.erase(user_id, project_id)
         await self._notes.drop(user_id, (), now=self._clock())
-
-    async def refresh(self, user_id: str) -> None:
-        await self._builder.build_if_stale(user_id)
 
     async def _refuse_too_many(self, user_id: str) -> None:
         """For a profile that is not there yet. Also empty ones count, which stay until they are deleted."""

@@ -33,13 +33,11 @@ NO_SUCH_INVITATION = "there is no such invitation: it was withdrawn or answered"
 class RightMissing(BadInput):
     """The caller may see this, and may not do that."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, code="forbidden")
+    code = "forbidden"
 
 
 class ProjectTaken(BadInput):
-    def __init__(self, message: str) -> None:
-        super().__init__(message, code="project_exists")
+    code = "project_exists"
 
 
 class ProjectMembership(Service):
@@ -49,6 +47,7 @@ class ProjectMembership(Service):
         super().__init__(parts)
         self._rows = rows
         self._projects = parts.stores.projects
+        self.joined = self._projects.joined
 
     async def create(self, user_id: str, project_id: str) -> ProjectAccess:
         """The caller becomes the owner. Memories that users have under this project id stay private to each."""
@@ -65,9 +64,6 @@ class ProjectMembership(Service):
             if not await self._projects.create(project, user_id):
                 raise ProjectTaken("there is a shared project of this id: choose another, or ask to be invited")
         return ProjectAccess(project, ProjectRole.OWNER)
-
-    async def joined(self, user_id: str) -> list[ProjectAccess]:
-        return await self._projects.joined(user_id)
 
     async def members(self, user_id: str, project_id: str) -> list[ProjectMember]:
         """Who joined first comes first."""

@@ -145,7 +145,6 @@ class SharedRows:
         return found
 
     async def _authored(self, user_id: str) -> list[tuple[SharedProject, list[SharedMemory]]]:
-        """What the user shared, by project."""
         grouped: dict[str, list[SharedMemory]] = {}
         for entry in await self._projects.authored(user_id):
             grouped.setdefault(entry.project_key, []).append(entry)

@@ -45,6 +45,7 @@ class UserErasures(Service):
         super().__init__(parts)
         self._erasures = parts.stores.erasures
         self._shared = shared
+        self.latest = self._erasures.latest
 
     async def everything(self, user_id: str) -> ErasureRecord:
         """On return nothing finds anything of the user, or of what they shared in projects, and nothing that was under
@@ -86,10 +87,6 @@ class UserErasures(Service):
         await self._erasures.begun(user_id, request, part=part)  # likewise
         await self._shared.membership.delete(user_id, project_id)
         await self._recorded(user_id, request, part, shared_projects=1)
-
-    async def latest(self, *, limit: int) -> Sequence[ErasureRecord]:
-        """Those of all users, the latest first."""
-        return await self._erasures.latest(limit=limit)
 
     async def found(self, user_id: str, erasure_id: str, *, project_id: str = "") -> ErasureRecord:
         """How far it is. Raises `NotFound`, also for another user's or project's."""

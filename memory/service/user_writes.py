@@ -21,10 +21,11 @@ ERASED = "the user was erased while this was being done: nothing more was stored
 class OptedOut(BadInput):
     """The user does not want memory used or extended."""
 
+    code = "opted_out"
+
     def __init__(self) -> None:
         super().__init__(
-            "this user has opted out: memory is neither searched nor extended until DELETE /v1/memory/opt-out",
-            code="opted_out",
+            "this user has opted out: memory is neither searched nor extended until DELETE /v1/memory/opt-out"
         )
 
 
@@ -33,12 +34,9 @@ class OptOutService:
 
     def __init__(self, *, opt_outs: OptOuts, ledger: UserLedger, clock: Clock) -> None:
         self._opt_outs = opt_outs
+        self.since = opt_outs.since
         self._ledger = ledger
         self._clock = clock
-
-    async def since(self, user_id: str) -> float | None:
-        """When the user opted out; None if they have not."""
-        return await self._opt_outs.since(user_id)
 
     async def opt_out(self, user_id: str) -> float:
         """On return nothing more is learnt about the user. Returns since when they have opted out."""

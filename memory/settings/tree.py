@@ -235,7 +235,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def snapshots_dir(self) -> Path:
-        """The folder of snapshots of working sets."""
         return Path(self.data_dir) / "snapshots"
 
     @property
@@ -245,7 +244,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reports_path(self) -> Path:
-        """The folder of evaluation reports."""
         return Path(self.reports_dir) if self.reports_dir else Path(self.data_dir) / "reports"
 
     @property

@@ -49,12 +49,10 @@ def holding(where: MemoryFilter, words: Collection[str]) -> str:
 
 
 def owned(user_id: str, memory_ids: Sequence[str]) -> str:
-    """Those of these memories that belong to the user."""
     return among(MemoryFilter(user_id, status=None, with_raw=True), memory_ids)
 
 
 def among(where: MemoryFilter, memory_ids: Sequence[str]) -> str:
-    """Those of these memories that the filter admits."""
     return f"{expression(where)} and {one_of('id', memory_ids)}"
 
 

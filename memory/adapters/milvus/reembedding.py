@@ -162,7 +162,6 @@ class MilvusReembedding(OpensConnection):
         return self._target
 
     async def _rows(self, collection: _Which, ids: Sequence[str], fields: Sequence[str]) -> dict[str, row_codec.Row]:
-        """The rows of a collection with these ids."""
         found: dict[str, row_codec.Row] = {}
         for batch in batched(ids, IDS_IN_ONE_CALL_MAX):
 

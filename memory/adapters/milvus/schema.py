@@ -109,7 +109,6 @@ def index(pymilvus: Library, *, can: Capabilities, rows: int = 0) -> Library:
 
 
 def index_kind(*, can: Capabilities, rows: int) -> str:
-    """The kind of vector index for so many rows."""
     return GRAPH if not can.is_lite and rows > EXACT_ROWS_MAX else EXACT
 
 
@@ -135,7 +134,6 @@ def record_of(origin: VectorOrigin | None) -> dict[str, str]:
 
 
 def version_of(description: dict[str, Any]) -> int:
-    """The version of its schema."""
     try:
         return from_json(_recorded(description) or "{}", _Version).schema_version
     except msgspec.DecodeError:

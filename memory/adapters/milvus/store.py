@@ -286,7 +286,6 @@ class MilvusStore(OpensConnection):
         return await _in_pieces(lambda hit: _compact(dict(hit["entity"])), [hit for hits in found for hit in hits])
 
     async def _nearest(self, link: Link, *, wanted: _Rows, vectors: Vector) -> list[list[row_codec.Row]]:
-        """The hits of each vector."""
         found: list[list[row_codec.Row]] = await link.client.search(
             link.collection,
             data=list(np.asarray(vectors, dtype=np.float32)),

@@ -61,16 +61,13 @@ def folder_of(model: str, models_dir: Path) -> Path:
     """The folder, whether or not the model has been prepared."""
     weights = packaged_encoder.fingerprint() if model == PACKAGED_MODEL else _state(model)
     version = hashlib.sha256(f"{FORMAT}\x1f{model}\x1f{weights}".encode())
-    return models_dir / f"embedding-{_as_file_name(Path(model).name)}-{version.hexdigest()[:VERSION_CHARACTERS]}"
+    name = "".join(c if c.isascii() and (c.isalnum() or c in ".-") else "-" for c in Path(model).name)
+    return models_dir / f"embedding-{name}-{version.hexdigest()[:VERSION_CHARACTERS]}"
 
 
 def usual_name(model: str) -> str:
     """One name for a model with two: on the hub, that of the models' own library may be left out."""
     return model.removeprefix(HUB_OWNER)
-
-
-def _as_file_name(name: str) -> str:
-    return "".join(c if c.isascii() and (c.isalnum() or c in ".-") else "-" for c in name)
 
 
 def _state(source: str) -> str:

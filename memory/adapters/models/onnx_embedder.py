@@ -56,7 +56,6 @@ class OnnxModel:
 
     @property
     def prefixes(self) -> Prefixes:
-        """The prefixes of the model's own configuration."""
         return Prefixes(self.card.prompts.get("query", ""), self.card.prompts.get("document", ""))
 
     def vector(self, text: str) -> Vector:
@@ -101,6 +100,7 @@ class OnnxEmbedder:
         self._model = model
         self._limits = limits or EmbeddingLimits()
         self._metrics = metrics
+        self.dimension = model.card.dimension
         self._recent = RecentVectors(texts_max=self._limits.cache_texts, dimension=self.dimension)
         self._idle = self._limits.threads or max(1, (os.cpu_count() or 2) // 2)
         self._lines: dict[Lane, deque[_Text]] = {"request": deque(), "learn": deque()}
@@ -117,10 +117,6 @@ class OnnxEmbedder:
                     one.vector.set_exception(Unavailable(PART, "it is being closed"))
             line.clear()
         self._threads.shutdown(wait=False, cancel_futures=True)
-
-    @property
-    def dimension(self) -> int:
-        return self._model.card.dimension
 
     async def embed(self, texts: Sequence[str], *, is_urgent: bool, as_query: bool = False) -> Vector:
         prefix = self._limits.prefixes.of(as_query=as_query)

@@ -220,7 +220,6 @@ class OpenAiChatModel:
             await response.aclose()
 
     async def _begun(self, sending: _Sending) -> httpx.Response:
-        """The response with its headers."""
         assert self._client is not None, "open the model with `async with`"
         request = self._client.build_request(
             "POST", self._server.url, content=sending.body, extensions={"trace": sending.trace}

@@ -82,16 +82,13 @@ class OpenAiEmbedder:
     def __init__(self, server: EmbeddingServer, *, metrics: Metrics) -> None:
         self._server = server
         self._metrics = metrics
+        self.dimension = server.dimension
         self._breaker = Breaker(PART)
         self._recent = {
             kind: RecentVectors(texts_max=server.cache_texts, dimension=server.dimension) for kind in (True, False)
         }
         self._urgent_in_flight = 0
         self._session: aiohttp.ClientSession | None = None
-
-    @property
-    def dimension(self) -> int:
-        return self._server.dimension
 
     async def __aenter__(self) -> Self:
         path = self._server.socket_path

@@ -32,7 +32,6 @@ EXPECTED = (
 
 
 def shipped() -> Any:  # noqa: ANN401 - a Traversable
-    """The packaged weights."""
     return files("memory.learn.reading") / _SHIPPED
 
 
@@ -87,7 +86,6 @@ def _products(arrays: Any) -> dict[str, Any]:  # noqa: ANN401 - numpy's archive
 
 
 def _merged(products: dict[str, Any]) -> Any:  # noqa: ANN401 - a BertModel; its import takes 10 s
-    """The packaged model plus these products."""
     import torch
 
     model = packaged_encoder.Archive().bert()

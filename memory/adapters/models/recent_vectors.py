@@ -61,7 +61,7 @@ class EmbedderOnDemand:
 
     def __init__(self, opening: Callable[[], AbstractAsyncContextManager[Embedder]], *, dimension: int) -> None:
         self._opening = opening
-        self._dimension = dimension
+        self.dimension = dimension
         self._opened: Embedder | None = None
         self._one_at_a_time = asyncio.Lock()
         self._stack = AsyncExitStack()
@@ -71,10 +71,6 @@ class EmbedderOnDemand:
 
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
-
-    @property
-    def dimension(self) -> int:
-        return self._dimension
 
     async def embed(self, texts: Sequence[str], *, is_urgent: bool, as_query: bool = False) -> Vector:
         async with self._one_at_a_time:

@@ -67,10 +67,6 @@ class _Rendered(msgspec.Struct):
     tokens: list[int] | None = None
     prompt: str = ""
 
-    @property
-    def is_rendered(self) -> bool:
-        return self.count > 0 or bool(self.tokens) or bool(self.prompt)
-
 
 class _Tokenized(msgspec.Struct):
     count: int = 0
@@ -195,7 +191,8 @@ class UpstreamModels:
             return None
         if status != OK:
             return False if status in REFUSED[path] else None
-        return True if answer is not None and answer.is_rendered else None
+        is_rendered = answer is not None and (answer.count > 0 or answer.tokens or answer.prompt)
+        return True if is_rendered else None
 
     async def _tokenized(self, model: str) -> ModelWindow | None:
         _, answer = await self._post("/tokenize", {"model": model, "prompt": SAMPLE}, _Tokenized)

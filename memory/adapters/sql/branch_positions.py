@@ -29,8 +29,6 @@ CANDIDATES_MAX = 50  # turns with the same prefix that are compared: some client
 
 @dataclass(frozen=True, slots=True)
 class BranchNode:
-    """The position of a turn."""
-
     position: int
     turn_id: str
     session_id: str

@@ -95,7 +95,6 @@ class SqlProfiles(OnDatabase):
 
 
 def without_written(profile: Profile, memory_ids: Collection[str]) -> Profile:
-    """Without the lines of these memories."""
     return replace(profile, lines=tuple(line for line in profile.lines if line.memory_id not in memory_ids))
 
 

@@ -7,6 +7,7 @@ is in a project is looked for among their memberships: a microsecond each, and o
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -106,19 +107,7 @@ class SqlProjects(OnDatabase):
 
     @writes
     def put(self, connection: Connection, entries: Sequence[SharedMemory]) -> None:
-        SQL.put_entry.many(
-            connection,
-            [
-                {
-                    "memory_id": one.memory_id,
-                    "author_id": one.author_id,
-                    "visibility": one.visibility.value,
-                    "changed_at": one.changed_at,
-                    "project_key": one.project_key,
-                }
-                for one in entries
-            ],
-        )
+        SQL.put_entry.many(connection, [{**asdict(one), "visibility": one.visibility.value} for one in entries])
 
     async def entries(self, memory_ids: Collection[str]) -> dict[str, SharedMemory]:
         if not memory_ids:

@@ -103,7 +103,6 @@ def _messages_in(connection: Connection, unit: StoredPart) -> list[RecordedMessa
 
 
 def _parts(row: tuple[Any, ...]) -> list[RecordedMessage]:
-    """The messages of a turn."""
     return messages_of_turn(turn_of(row), seq=row[0])
 
 

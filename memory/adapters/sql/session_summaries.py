@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -141,22 +142,11 @@ class SqlSummaries(OnDatabase):
             turn_effects.withdraw_summaries(connection, due.user_id, {due.session_id})
             return True
         assert (summary.user_id, summary.session_id) == (due.user_id, due.session_id), "it is that of the session"
+        texts = {"title": to_bytes(summary.title), "text": to_bytes(summary.text)}
         # replacing is no deletion: past notes may hold the earlier version
         SQL.put_summary(
             connection,
-            user_id=due.user_id,
-            session_id=due.session_id,
-            version=summary.version,
-            title=to_bytes(summary.title),
-            text=to_bytes(summary.text),
-            first_at=summary.first_at,
-            last_at=summary.last_at,
-            turn_ids=json.dumps(summary.turn_ids),
-            project_id=summary.project_id,
-            agent_id=summary.agent_id,
-            made_by=summary.made_by,
-            made_at=summary.made_at,
-            series=summary.series,
+            **asdict(summary) | texts | {"turn_ids": json.dumps(summary.turn_ids)},
             id=summary.id,
             vector=b"" if vector is None else np.asarray(vector, dtype=np.float16).tobytes(),
             origin=self._origin,

@@ -69,7 +69,6 @@ class Statement:
         return connection.execute(self, values)
 
     def exists(self, connection: Connection, /, **values: Value) -> bool:
-        """Whether it gives a row."""
         return connection.execute(self, values).fetchone() is not None
 
     def one(self, connection: Connection, read: Callable[[Any], Read], /, **values: Value) -> Read | None:

@@ -182,8 +182,6 @@ class SqlTurnLog(DatedOnDatabase):
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """How a reply ended."""
-
     status: TurnStatus
     answer: str
     answered_at: float

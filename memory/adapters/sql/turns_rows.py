@@ -67,7 +67,6 @@ def fitting(rows: Iterable[Row], size_of: Callable[[Row], int], *, bytes_max: in
 def values_of(
     turn: Turn, *, opened_at: float, finished_at: float | None, stage: str, owner: str
 ) -> dict[str, str | bytes | float | None]:
-    """The values of a row of `turns`."""
     scope = turn.scope
     return {
         "id": turn.id,

@@ -26,6 +26,7 @@ from memory.adapters.sql.turns_queue import (
 from memory.adapters.sql.turns_rows import fitting, turn_of
 from memory.model import Turn, TurnStatus, Urgency
 from memory.ports import Backlog, DeadLetter, ForgetRequestTurn, FreshTurn, Lease, QueueDepth
+from memory.ports.paging import batched
 
 SQL = statements("turns_upkeep")
 
@@ -247,9 +248,7 @@ def _sheddable(connection: Connection, window_turns: int) -> Iterator[_Sheddable
     """The windows as they would be leased, without those with an explicit or an unexamined turn."""
     rows = SQL.ready_turns(connection)
     for (user_id, session_id), of_session in groupby(rows, key=lambda row: (row[0], row[1])):
-        ready = list(of_session)
-        for start in range(0, len(ready), max(1, window_turns)):
-            window = ready[start : start + max(1, window_turns)]
+        for window in batched(list(of_session), max(1, window_turns)):
             worths = [worth for *_, worth, _ in window]
             if None in worths or any(is_explicit for *_, is_explicit in window):
                 continue

@@ -40,7 +40,6 @@ _EPISODIC = frozenset({"event", "trip", "purchase", "appointment"})
 
 
 def type_of(act: Act, attribute: str, category: str) -> str:
-    """The memory type for a claim with these labels."""
     if act is Act.WISH or category == "skill":
         return "procedural"
     return "episodic" if attribute in _EPISODIC or category == "event" else "semantic"

@@ -29,6 +29,7 @@ from memory.learn.reading.prompting import Example
 from memory.learn.reading.transcript import Transcript, one_line, transcripts
 from memory.model import Claim, Message, Role, Turn
 from memory.ports import ChatModel, Completion, PairRelation, PairVerdict, StatementPair
+from memory.ports.paging import batched
 from memory.runtime.metrics import Metrics
 from memory.typed import converted
 
@@ -82,8 +83,8 @@ class ModelReader:
     async def relate(self, pairs: Sequence[StatementPair]) -> list[PairVerdict]:
         found: list[PairVerdict] = []
         size = max(1, min(PAIRS_OF_CALL_MAX, self._asking.max_tokens // TOKENS_OF_VERDICT))
-        for start in range(0, len(pairs), size):
-            found += await self._verdicts(pairs[start : start + size])
+        for some in batched(pairs, size):
+            found += await self._verdicts(some)
         return found
 
     async def _claims(self, part: Transcript) -> list[Claim]:

@@ -127,7 +127,6 @@ def _is_wrapped(message: str, at: int, begin: int, stop: int) -> bool:
 
 
 def unwrapped(text: str) -> str:
-    """The text of a unit in one line."""
     return " ".join(text.split()) if "\n" in text else text
 
 

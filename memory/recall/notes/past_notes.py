@@ -87,8 +87,6 @@ class CarriedNotes:
 
 @dataclass(frozen=True, slots=True)
 class NotePlan:
-    """The notes of this request."""
-
     notes: Mapping[int, PastNote]  # by the index of the message that each stands before
     fresh: PastNote | None = None  # the new one, to be kept
     # Of earlier requests whose messages the server stores with the notes inside them; it does not store instructions

@@ -35,7 +35,6 @@ def wishes_in(notes: Sequence[PastNote]) -> str:
 
 
 def joined(wishes: ProfileText | None, profile: ProfileText | None) -> ProfileText | None:
-    """Both as one text."""
     if wishes is None or profile is None:
         return wishes or profile
     text, ids = f"{wishes.text}{_BREAK}{profile.text}", tuple(dict.fromkeys((*wishes.memory_ids, *profile.memory_ids)))

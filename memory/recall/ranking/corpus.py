@@ -50,7 +50,6 @@ class Corpus:
 
     @classmethod
     def of(cls, contents: Contents, *, tokens: Tokens | None = None) -> Corpus:
-        """The corpus with these contents."""
         corpus = cls(dimension=contents.vectors.shape[1], tokens=tokens)
         corpus._rows, corpus.names, corpus._vectors = contents.rows, contents.names, contents.vectors
         corpus._used = len(contents.rows)

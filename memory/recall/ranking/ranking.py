@@ -101,7 +101,6 @@ class Ranked:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Ids of the candidates' memories."""
         made = self.candidates
         return made.ids if isinstance(made, Scored) else tuple(candidate.memory.id for candidate in made)
 
@@ -222,8 +221,6 @@ def overview_of(memories: Sequence[Memory], *, in_notes: tuple[Memory, ...] = ()
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits of a selection."""
-
     tokens: int
     memories: int | None = None  # None: as many as fit
     near_tokens: int = 0  # up to so many, near-relevant candidates follow the relevant ones

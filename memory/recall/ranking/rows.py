@@ -150,7 +150,6 @@ class Memories:
             yield self._read.get(row) or decoded(self._piece(row))
 
     def joined(self, others: Sequence[Memory], order: npt.NDArray[np.intp]) -> Memories:
-        """The memories of both, reordered by `order`."""
         both = Memories()
         both._stored, both._ends = self._stored, self._ends
         both._where = np.concatenate((self._where, np.full(len(others), NOT_STORED, dtype=np.int32)))[order]

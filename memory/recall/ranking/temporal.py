@@ -29,8 +29,6 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class TimeQuestion:
-    """What a question says about time."""
-
     spans: tuple[Span, ...] = ()
     asks_when: bool = False
     asks_about_past: bool = False  # asks about an earlier state, so that superseded memories may be returned

@@ -27,8 +27,6 @@ QUESTIONS_BEFORE_MAX = 2  # earlier user messages that a follow-up may refer to
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether to search, and why."""
-
     search: bool
     reason: str  # a short label for metrics and receipts
     label: SignalLabel | None = None  # the kind of message, where known

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Self
 
-from memory.ports import LedgerWrite, Revision, UserLedger
+from memory.ports import LedgerWrite, UserLedger
 from memory.recall.working_set.snapshot_codec import SnapshotCodec
 from memory.recall.working_set.working_sets import UNSAVED_MAX, WorkingSets
 from memory.runtime.recent import Recent
@@ -47,6 +47,7 @@ class SnapshotWriter:
     def __init__(self, sets: WorkingSets, snapshots: SnapshotCodec, *, timing: SnapshotTiming | None = None) -> None:
         self._sets = sets
         self._snapshots = snapshots
+        self.forgot = snapshots.discard  # after a deletion: one written meanwhile from older data; never raises
         self._timing = timing or SnapshotTiming()
         self._due: dict[str, _DueSnapshot] = {}
         self._took: Recent[str, float] = Recent(USERS_KNOWN_MAX)  # seconds that the last snapshot of a user took
@@ -86,10 +87,6 @@ class SnapshotWriter:
         await self._sets.hold(user_id)
         await self._snapshots.erase(user_id)
 
-    async def forgot(self, user_id: str) -> None:
-        """After a deletion: erase a snapshot that was written meanwhile from older data. Never raises."""
-        await self._snapshots.discard(user_id)
-
     async def ended(self, user_id: str) -> None:
         """The user was erased: no snapshot is due, and there is none. Never raises."""
         self._due.pop(user_id, None)
@@ -121,15 +118,7 @@ class SnapshottingLedger:
     def __init__(self, ledger: UserLedger, writer: SnapshotWriter) -> None:
         self._ledger = ledger
         self._writer = writer
-
-    async def revision(self, user_id: str) -> Revision:
-        return await self._ledger.revision(user_id)
-
-    async def erase_epoch(self, user_id: str) -> int:
-        return await self._ledger.erase_epoch(user_id)
-
-    async def changed_since(self, user_id: str, number: int) -> frozenset[str] | None:
-        return await self._ledger.changed_since(user_id, number)
+        self.revision, self.erase_epoch, self.changed_since = ledger.revision, ledger.erase_epoch, ledger.changed_since
 
     @asynccontextmanager
     async def write(self, user_id: str) -> AsyncIterator[LedgerWrite]:
@@ -158,19 +147,11 @@ class _SnapshottingWrite:
         self._held = held
         self._user_id = user_id
         self._writer = writer
+        self.renew, self.check_term, self.forgotten = held.renew, held.check_term, held.forgotten
 
     def touch(self, memory_ids: Collection[str]) -> None:
         self.touched.update(memory_ids)
         self._held.touch(memory_ids)
-
-    async def renew(self) -> None:
-        await self._held.renew()
-
-    def check_term(self) -> None:
-        self._held.check_term()
-
-    async def forgotten(self, memory_ids: Collection[str]) -> frozenset[str]:
-        return await self._held.forgotten(memory_ids)
 
     async def forget(self, memory_ids: Collection[str], *, raw_ids: Collection[str] = ()) -> None:
         """Erases the user's snapshot too, which holds no raw words; raises `Unavailable` if that fails."""

@@ -19,7 +19,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -77,6 +77,7 @@ class WorkingSets:
         self._sets: OrderedDict[str, WorkingSet] = OrderedDict()
         most = self._limits.memories_max
         self._loads = LoadQueue(store=store, ledger=ledger, memories_max=most, keep=self._loaded, start=self._start)
+        self.searching = self._loads.searching
         self._preallocating: asyncio.Task[None] | None = None  # until it has started
         self._spare_used = 0  # bytes of sets that came since, or grew
         self._opening: dict[str, asyncio.Task[None]] = {}
@@ -109,10 +110,6 @@ class WorkingSets:
         if self._loads.is_waiting(user_id):
             return SetState.WAITING
         return SetState.OPENING if user_id in self._opening else SetState.ABSENT
-
-    def searching(self) -> AbstractContextManager[None]:
-        """A chat without a corpus searches the store: nothing is loaded meanwhile."""
-        return self._loads.searching()
 
     def prefetch(self, user_id: str, revision: Revision | None = None, *, waits: bool = False) -> Prefetch:
         """A request of this user has arrived: in the background, load the set and find out which writes came before.

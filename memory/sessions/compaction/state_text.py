@@ -76,7 +76,6 @@ def rendered(segments: Sequence[HistorySegment]) -> str:
 
 
 def made_plain(segment: HistorySegment, plain: Plain) -> HistorySegment:
-    """The segment with harmless texts."""
     items = tuple(replace(item, text=plain(item.text)) for item in segment.items)
     return HistorySegment(plain(segment.topic), items)
 

@@ -50,8 +50,6 @@ TASK = WritingTask(
 
 @dataclass(frozen=True, slots=True)
 class SpokenSentence:
-    """One sentence of the conversation, and whether the user said it."""
-
     text: str
     is_users: bool
 

@@ -71,8 +71,5 @@ def checked(answer: str, shown: Sequence[Turn]) -> SummaryText | None:
 
 def _written(turn: Turn) -> str:
     """What the user said: an answer may repeat what a page or a tool planted, and is no evidence."""
-    return "\n".join(f"User: {_line(message)}" for message in user_messages(turn))
-
-
-def _line(text: str) -> str:
-    return on_one_line(shortened(text, MESSAGE_CHARACTERS_MAX))
+    shown = (shortened(message, MESSAGE_CHARACTERS_MAX) for message in user_messages(turn))
+    return "\n".join(f"User: {on_one_line(text)}" for text in shown)
