@@ -22,7 +22,7 @@ from memory.runtime.tracing import Telemetry
 
 TURNS_PER_LOOK = 32  # about 10 ms each, in a thread
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 
 class TriggerScanner:
