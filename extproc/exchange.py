@@ -143,6 +143,7 @@ class OpenedTurn:
 
 
 def opened_turn(mark: object) -> OpenedTurn | None:
+    """The turn of a mark; None for anything else."""
     try:
         return from_json(mark, OpenedTurn) if isinstance(mark, str) else None
     except (msgspec.DecodeError, BadInput):

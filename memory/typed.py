@@ -1,7 +1,7 @@
 """Decodes into types, from whatever thread.
 
 msgspec 0.22 builds its table of a type where it first meets the type, and ends the process with a segmentation fault if
-two threads do so at once (four threads that decode a new type do within seconds). Here one thread builds it for all.
+two threads do so at once (four threads that decode a new type do). Here one thread builds it for all.
 Decoders that a module makes while it is imported are built by one thread too.
 """
 

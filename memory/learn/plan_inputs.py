@@ -134,9 +134,10 @@ def stored_twice(known: Sequence[Memory], *, own: Collection[str]) -> list[str]:
 
     The store knows no locks: what a killed process had sent may arrive when its successor has looked for it.
     """
-    active = [memory for memory in known if memory.status is MemoryStatus.ACTIVE]
-    others = {(row.project_id, statement_key(row.content)) for row in active if row.id not in own}
-    return [row.id for row in active if row.id in own and (row.project_id, statement_key(row.content)) in others]
+    active = (row for row in known if row.status is MemoryStatus.ACTIVE)
+    said = {row.id: (row.project_id, statement_key(row.content)) for row in active}
+    others = {statement for row_id, statement in said.items() if row_id not in own}
+    return [row_id for row_id, statement in said.items() if row_id in own and statement in others]
 
 
 def valid_verdicts(

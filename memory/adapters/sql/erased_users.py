@@ -38,6 +38,7 @@ def forget_unknown(connection: Connection, user_id: str) -> None:
 
 
 def erase_epoch(connection: Connection, user_id: str) -> int:
+    """How often the user was erased."""
     return SQL.times_erased.value(connection, int, user_hash=user_hash(user_id)) or 0
 
 

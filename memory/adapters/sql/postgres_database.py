@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -316,10 +315,8 @@ class _Readers:
             try:
                 with self._pool.connection() as connection:
                     return job(connection)
-            except FORGOTTEN:
-                pass
             except psycopg.Error as error:
-                if not is_gone(error):
+                if not is_gone(error) and not isinstance(error, FORGOTTEN):
                     raise
             with self._pool.connection() as connection:
                 return job(connection)
@@ -335,6 +332,5 @@ def _in_transaction(connection: PostgresConnection, begin: LiteralString, job: J
             raw.execute("COMMIT")
         return result
     finally:
-        is_failed = not raw.closed and raw.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
-        if is_failed and not isinstance(sys.exception(), FORGOTTEN):  # whose connection the pool closes, as it is
+        if not raw.closed and raw.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             raw.execute("ROLLBACK")

@@ -38,7 +38,8 @@ OPTIONS = (
 CHAT_OPTIONS = f"{OPTIONS} -c statement_timeout=500"  # of reads by key, for which a chat waits 50 ms, and no longer
 # Transactions met each other: the same job succeeds in another one. A key that two wrote at once is among them.
 MET_ANOTHER = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation, errors.ExclusionViolation)
-# A statement that a transaction which failed was to prepare, behind the one that failed: psycopg takes it for prepared.
+# A transaction that failed was to prepare it, behind the statement that failed: psycopg takes it for prepared. The same
+# job succeeds on another connection.
 FORGOTTEN = errors.InvalidSqlStatementName
 # Begin the codes of a server that is not there: it ends or starts; a primary that became a standby reads only.
 _GONE = ("08", "57P01", "57P02", "57P03", "25006")
@@ -138,12 +139,12 @@ class PostgresPool:
 
     @contextmanager
     def connection(self) -> Iterator[PostgresConnection]:
-        """Outside a transaction. One that broke, or comes back inside a transaction, is not used again."""
+        """Outside a transaction. One that broke, or of whose statements psycopg knows too many, is not used again."""
         raw = self._taken()
         try:
             yield PostgresConnection(raw)
         except psycopg.Error as error:
-            if is_gone(error):
+            if is_gone(error) or isinstance(error, FORGOTTEN):
                 raw.close()
             raise
         finally:

@@ -77,7 +77,7 @@ class WorkingSets:
         self._sets: OrderedDict[str, WorkingSet] = OrderedDict()
         most = self._limits.memories_max
         self._loads = LoadQueue(store=store, ledger=ledger, memories_max=most, keep=self._loaded, start=self._start)
-        self.searching = self._loads.searching
+        self.searching = self._loads.searching  # around a chat's search of the store: nothing is loaded meanwhile
         self._preallocating: asyncio.Task[None] | None = None  # until it has started
         self._spare_used = 0  # bytes of sets that came since, or grew
         self._opening: dict[str, asyncio.Task[None]] = {}

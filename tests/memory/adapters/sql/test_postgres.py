@@ -28,7 +28,7 @@ from memory.adapters.sql.snapshots import SqlSnapshots
 from memory.adapters.sql.statements import Connection, Statement
 from memory.adapters.sql.turn_log import SqlTurnLog
 from memory.adapters.whole_ids import WholeId
-from memory.errors import BadSetting, Late, Unavailable, Unusable
+from memory.errors import BadSetting, Conflict, Late, Unavailable, Unusable
 from memory.model import TurnStatus
 
 ANSWER_SECONDS_MAX = 30.0  # until a server that is back is found; only ends a hang
@@ -153,6 +153,16 @@ async def test_a_statement_that_a_failed_transaction_was_to_prepare_is_run_again
             await run(fail)
         for _ in range(5):  # from then on psycopg prepares it
             assert await run(look) is None
+
+
+async def test_what_the_server_says_is_in_no_log(database: PostgresDatabase, caplog: pytest.LogCaptureFixture) -> None:
+    def fail(connection: Connection) -> None:
+        FAIL(connection)
+        raise Conflict("before anybody looked")
+
+    with pytest.raises(Conflict):
+        await database.write(fail)
+    assert caplog.text == "", "it may quote values"
 
 
 async def test_a_read_by_key_ends_soon_beside_long_ones(server: PostgresServer, database: PostgresDatabase) -> None:
