@@ -10,6 +10,7 @@ import httpx
 import openai
 import pymilvus
 import pytest
+from api_shapes import SHAPES
 from product import Product, eventually, in_time, running_product, sentences
 from upstream import RecordingUpstream
 
@@ -53,6 +54,18 @@ def test_told_in_a_is_injected_in_b(shared_product: Product, upstream: Recording
         list(asked)
     assert "$10,000" in upstream.last_chat().system_text()
     assert "memory_context" not in upstream.last_chat().json()
+
+
+def test_another_user_gets_nothing(shared_product: Product, upstream: RecordingUpstream) -> None:
+    shared_product.chat(BUDGET, "teller")
+    assert shared_product.flush("teller") == {"pending": 0, "failed": 0}
+    for shape in SHAPES:
+        answer = shared_product.ask(QUESTION, "stranger", shape=shape)
+        assert answer.headers["x-memory-status"] == "empty"
+        assert "$10,000" not in upstream.last_chat().body.decode()
+        assert shared_product.ask(QUESTION, "teller", shape=shape).headers["x-memory-status"] == "used"
+        assert "$10,000" in shape.note(upstream.last_chat().body, QUESTION)
+    assert shared_product.memories("stranger") == []
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -72,6 +72,13 @@ async def test_without_an_outage_nobody_waits_for_others() -> None:
     await asyncio.gather(writes.write(is_over.wait), come())
 
 
+@in_virtual_time
+async def test_nothing_is_given_up_however_long_an_outage_lasts() -> None:
+    log, writes = Log(up_at=1_200.0), retrying()
+    assert await asyncio.gather(*(writes.write(log.writing(name)) for name in "abc")) == list("ABC")
+    assert log.taken == list("abc")
+
+
 @pytest.mark.parametrize("refusal", [Unusable, Late])
 @in_virtual_time
 async def test_one_that_alone_is_refused_holds_the_others_up_for_a_limited_time(refusal: type[Unavailable]) -> None:
